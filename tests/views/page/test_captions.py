@@ -10,7 +10,9 @@ from tacit.views.page.page_model import page_model
 
 WHOLE = """
 title = "Letters"
-query = "B"
+query = "C"
+state = "hi"
+never_ask = ["A"]
 
 [variables.A]
 label = "the first"
@@ -30,7 +32,9 @@ def written(tmp_path: Path, text: str) -> Path:
 def test_captions_are_shown(tmp_path: Path) -> None:
     net = tacit.examples.abc()
     model = page_model(net, Captions.read(written(tmp_path, WHOLE), net))
-    assert (model["title"], model["query"]) == ("Letters", 1)
+    assert (model["title"], model["query"], model["state"]) == ("Letters", 2, "hi")
+    assert [own["asked"] for own in model["variables"]] == [False, True, True]
+    assert Captions.chosen(net, tmp_path / "captions.toml", "A").state is None  # it was one of another query
     a, b, c = model["variables"]
     assert (a["name"], a["label"], a["group"]) == ("A", "the first", "above")
     assert (b["label"], b["group"], b["testing"]) == ("B", None, True)
@@ -46,7 +50,11 @@ def test_without_captions_names_are_shown() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("titel = 'x'", "'titel' is not known in a file of captions; expected title, query, variables"),
+        ("titel = 'x'", "'titel' is not known in a file of captions; expected title, query, state, "),
+        ("state = 'lo'", "state is named without a query"),
+        ("query = 'C'\nstate = 'x'", "state is 'x', expected one of 'lo', 'hi', the states of 'C'"),
+        ("never_ask = 'A'", "never_ask is 'A', expected a list of variables"),
+        ("never_ask = ['Z']", "'Z' is not a variable of the network"),
         ("[variables.Z]\nlabel = 'x'", "'Z' is not a variable of the network"),
         ("query = 'Z'", "'Z' is not a variable of the network"),
         ("[variables.A]\nlabel = ''", "variables.A.label is '', expected some text"),

@@ -63,6 +63,13 @@ def test_page_from_python_and_terminal(tmp_path: Path) -> None:
         net.page(tmp_path / "nothing.html", query="nothing")
 
 
+def test_a_network_without_a_name_has_that_of_the_file(tmp_path: Path) -> None:
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.page(tmp_path / "found edges.html")
+    assert "<title>found edges</title>" in (tmp_path / "found edges.html").read_text(encoding="utf-8")
+
+
 def test_large_models_are_packed_and_refused_beyond_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     net = tacit.examples.abc()
     (plain,) = (json.loads(text) for text in MODEL.findall(page_html(net)))

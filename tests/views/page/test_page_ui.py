@@ -13,6 +13,7 @@ from bench.networks import network
 
 import tacit
 from tacit import Network, TestingCPT, examples, semantics
+from tacit.views.edges import EdgeLooks
 from tacit.views.page import Captions, html_page, page_html, page_model
 from tests.views.page.test_page_engine import gates
 
@@ -128,6 +129,13 @@ def until(page, expression):
             return
         page.wait_for_timeout(25)
     raise AssertionError(f"never true: {expression}")
+
+
+def copied(page):
+    """What *Copy as text* copies."""
+    page.evaluate("navigator.clipboard.writeText = (text) => ((window.copied = text), Promise.resolve())")
+    page.click("text=Copy as text")
+    return page.evaluate("window.copied")
 
 
 def number(net, name):
@@ -365,7 +373,7 @@ def test_findings_as_text_come_back(opened):
     page = opened("odd", f"{quote(ODD, safe='')}={quote('c&d=1,2', safe='')}&{quote('x = y, z', safe='')}=0.25,0.75")
     expected = {ODD: [0, 0, 1], "x = y, z": [0.25, 0.75]}
     assert evidence(page) == expected
-    text = page.evaluate("toLines(JSON.parse(document.getElementById('model').textContent), explorer.evidence())")
+    text = copied(page)
     assert text == f"{ODD} = c&d=1,2\nx = y, z = 0.25, 0.75"
     page.click("#clear")
     page.fill("#panel-findings textarea", text)
@@ -377,6 +385,43 @@ def test_findings_as_text_come_back(opened):
     page.fill("#panel-findings textarea", link)
     page.click("text=Observe these")
     assert evidence(page) == expected
+
+
+READ = """(text) => {
+  const model = JSON.parse(document.getElementById("model").textContent);
+  const { evidence, problems } = fromText(model, text);
+  return [Object.fromEntries(findingsIn(evidence).map((i) => [model.variables[i].name, evidence[i]])), problems];
+}"""
+
+
+def test_findings_are_read_in_many_forms(opened):
+    page = opened("alarm")
+    both = {"CVP": [0, 0, 1], "HR": [1, 0, 0]}
+    for text in (
+        "{'CVP': 'HIGH', 'HR': 'LOW'}",
+        '{"CVP": "high", "HR": [1, 0, 0]}',
+        'evidence = {\n  "CVP": "HIGH",\n  "HR": "LOW",\n}',
+        "CVP: HIGH\nhr: low",
+        "CVP   HIGH\nHR    LOW",
+        '[{"CVP": "HIGH", "HR": "LOW"}]',
+        "CVP = HIGH, HR = LOW",
+        "HR = 1, 0, 0, CVP: High",
+        "CVP\tHIGH\nHR\tLOW",
+        "CVP,BP,HR\nHIGH,,low\n",
+        "CVP\tHR\r\nHIGH\tLOW",
+        '"CVP";"HR"\n"HIGH";"LOW"',
+        "CVP=HIGH&HR=LOW",
+        "https://example.org/alarm.html#CVP=HIGH&HR=LOW",
+    ):
+        assert page.evaluate(READ, text) == [both, []], text
+    unknown, wrong = "This network has no variable “XY”.", "“so so” is not a state of HR (LOW, NORMAL, HIGH)"
+    for text in ("{'CVP': 'HIGH', 'XY': 1, 'HR': 'so so'}", "CVP,XY,HR\nHIGH,1,so so", "CVP: HIGH, XY: 1, HR: so so"):
+        found, problems = page.evaluate(READ, text)
+        assert found == {"CVP": [0, 0, 1]}
+        assert problems[0] == unknown
+        assert problems[1].startswith(wrong)
+    assert page.evaluate(READ, "CVP pressure = LOW")[1] == ["This network has no variable “CVP pressure”."]
+    assert page.evaluate(READ, "{'CVP': 'HIGH', ?}")[1] == ["“?” is not of the form NAME = STATE."]
 
 
 def test_names_with_markup_are_only_text(opened):
@@ -428,8 +473,8 @@ def test_what_is_set_is_in_the_address_the_text_and_the_table(opened):
     page = opened("alarm", "do(CATECHOL)=HIGH&SAO2=LOW")
     assert evidence(page) == {"CATECHOL": {"do": 1}, "SAO2": [1, 0, 0]}
     assert "set to HIGH" in page.inner_text("#panel-findings")
-    assert "log p(findings | what is set)" in page.inner_text("#panel-findings")
-    text = page.evaluate("toLines(JSON.parse(document.getElementById('model').textContent), explorer.evidence())")
+    assert "p(findings | what is set) = " in page.inner_text("#panel-findings")
+    text = copied(page)
     assert sorted(text.split("\n")) == ["SAO2 = LOW", "do(CATECHOL) = HIGH"]
     with page.expect_download() as download:
         page.click("text=Posteriors as CSV")
@@ -457,7 +502,8 @@ def test_panels_answer_for_what_is_set(opened):
     page.select_option("#query", label="HR")
     page.click("#tab-explanation")
     best = tacit.compile(net, None, evidence=[]).mpe({})
-    assert f"= {best.log_probability[0]:.5g}".replace("-", "−") in page.inner_text("#panel-explanation")
+    title = page.get_attribute("#panel-explanation b", "title")
+    assert f"= {best.log_probability[0]:.5g} ".replace("-", "−") in title
     page.click("text=Observe all of it")
     assert evidence(page)["CATECHOL"] == {"do": 1}
     page.click("#undo")
@@ -501,6 +547,9 @@ def test_a_number_is_typed_for_an_interval_variable(opened):
     assert typed(page, "3,5") == "“3,5” is not a number. Write it with a point, as in 2.5."
     assert typed(page, "") == "Type a number in [0, 120]."
     assert page.get_attribute(".query .number-field input", "aria-invalid") == "true"
+    assert page.is_hidden(".query .number-field p >> nth=0")  # the mean
+    assert page.inner_text("#panel-findings li span") == "1e2, in [65, 120]"
+    assert copied(page) == "Age = 1e2"
     page.click("#set")
     typed(page, "30")
     assert evidence(page) == {"Age": {"do": 1}}
@@ -560,7 +609,10 @@ def test_search_lists_and_jumps(opened):
 
 def test_panels_show_what_they_promise(opened):
     page = opened("alarm", "CVP=LOW&EXPCO2=HIGH")
-    assert "log p(findings)" in page.inner_text("#panel-findings")
+    log = tacit.compile(network("alarm"), "BP", ["CVP", "EXPCO2"]).log_evidence({"CVP": "LOW", "EXPCO2": "HIGH"})[0]
+    p = np.exp(log)
+    assert f"p(findings) = {p:.3g} (1 in {float(f'{1 / p:.3g}'):,.0f})" in page.inner_text("#panel-findings")
+    assert f"log p(findings) = {log:.5g} ".replace("-", "−") in page.get_attribute(".likely b", "title")
     page.click("#tab-explanation")
     assert page.locator("#panel-explanation tbody tr").count() == 37
     assert page.locator("#panel-explanation tr.hard").count() == 2
@@ -583,7 +635,7 @@ def test_why_shows_what_each_finding_changes(opened):
     changes = {name: 100 * (now - net.posterior("HYPOVOLEMIA", rest)[0][0]) for name, rest in rests.items()}
     page.click("#tab-weights")
     text = page.inner_text("#panel-weights")
-    assert f"is {100 * now:.1f}%. Without any finding it would be {100 * none:.1f}%." in text
+    assert f"is {100 * now:.1f}%, the most probable state. Without any finding it would be {100 * none:.1f}%." in text
     lines = page.locator(".weights li").all()
     expected = sorted(changes, key=lambda name: -abs(changes[name]))
     assert [line.locator(".link").inner_text() for line in lines] == [f"{name} = {row[name]}" for name in expected]
@@ -596,7 +648,7 @@ def test_why_shows_what_each_finding_changes(opened):
     odds = np.log(now / (1 - now)) - np.log(rest / (1 - rest))
     assert page.locator(".weights li").first.locator(".number").last.inner_text() == f"{odds:+.2f}"
     page.click("#clear")
-    until(page, "document.getElementById('panel-weights').textContent.includes('Nothing else is observed')")
+    until(page, "document.getElementById('panel-weights').textContent.includes('Nothing is observed')")
 
 
 def test_a_finding_that_settles_the_query_weighs_infinitely(opened):
@@ -831,7 +883,10 @@ def test_two_cases_are_compared(opened):
     assert "Both cases are the same so far" in page.inner_text("#panel-findings")
     page.click(state(number(net, "CVP"), 2))
     page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
-    first, second = ["CVP LOW", "HISTORY TRUE"], ["CVP HIGH", "HISTORY TRUE", "HRBP set to LOW"]
+    first = ["CVP LOW differs", "HISTORY TRUE"]
+    second = ["CVP HIGH differs", "HISTORY TRUE", "HRBP set to LOW only B"]
+    last = page.locator(".compared tbody tr").nth(4).bounding_box()
+    assert last["y"] + last["height"] < page.locator("#side").bounding_box()["height"]  # without scrolling
     assert cases(page) == {
         "Case A, kept": first,
         "Case B, on the map: clicks change it": [f"{text} ×" for text in second],
@@ -866,6 +921,54 @@ def test_two_cases_are_compared(opened):
     page.click("text=Stop comparing")
     assert page.locator(".comparison:visible").count() == 0
     assert overlapping(page) == []
+
+
+def test_a_comparison_is_kept_by_links_text_and_reload(opened):
+    page = opened("alarm", "CVP=LOW&HISTORY=TRUE&query=CO")
+    page.click("text=Compare two cases")
+    page.click(state(number(network("alarm"), "CVP"), 0))
+    until(page, "location.hash === '#A:HISTORY=TRUE&CVP=LOW&B:HISTORY=TRUE&query=CO'")
+    before, found, text = cases(page), compared(page), copied(page)
+    assert text == "Case A:\nHISTORY = TRUE\nCVP = LOW\nCase B:\nHISTORY = TRUE"
+    page.reload()
+    until(page, "window.explorer?.ready && document.querySelector('.compared tr')")
+    assert (cases(page), compared(page)) == (before, found)
+    page.click("text=Switch to case A")
+    until(page, "location.hash.startsWith('#B:HISTORY=TRUE&A:')")  # the last one is on the map
+    page.evaluate("location.hash = '#CVP=HIGH'")
+    until(page, "explorer.evidence().filter(x => x).length === 1")
+    assert page.locator(".comparison:visible").count() == 0
+    page.fill("#panel-findings textarea", text)
+    page.click("text=Observe these")
+    until(page, "document.querySelector('.compared tr')")
+    assert cases(page) == before
+
+
+def test_the_query_comes_into_view(opened):
+    page, net = opened("alarm", "query=HYPOVOLEMIA"), network("alarm")
+    for name, move in (("BP", False), ("HYPOVOLEMIA", True), ("BP", False)):
+        page.select_option("#query", label=name)
+        box, room = (page.locator(own).bounding_box() for own in (f"[data-box='{number(net, name)}'] .frame", "#map"))
+        for at, size in (("x", "width"), ("y", "height")):
+            assert room[at] <= box[at] <= room[at] + room[size] - box[size]
+        if move:
+            page.click("#zoom-in")
+
+
+def test_captions_say_what_is_explained_first_and_never_asked(opened, tmp_path):
+    net = network("asia")
+    captions = Captions.of({"query": "lung", "state": "yes", "never_ask": ["tub", "either"]}, net)
+    (tmp_path / "asia.html").write_text(page_html(net, captions), encoding="utf-8")
+    page = opened((tmp_path / "asia.html").as_uri(), "xray=yes")
+    page.click("#tab-information")
+    asked = page.locator(".ranking .link").all_text_contents()
+    assert "smoke" in asked
+    assert not {"tub", "either"} & set(asked)
+    assert "2 that cannot be observed" in page.inner_text("#panel-information")
+    page.click("#tab-weights")
+    assert "P(lung = yes) is" in page.inner_text("#panel-weights")
+    page.select_option("#query", label="bronc")
+    until(page, "document.querySelector('#panel-weights').textContent.includes(', the most probable state')")
 
 
 def test_posteriors_are_downloaded_as_csv(opened):
@@ -925,7 +1028,22 @@ def test_edges_show_how_sure_they_are(opened):
     tips = "[...document.querySelectorAll('#map .edge')].filter((path) => getComputedStyle(path).markerEnd === 'none')"
     assert page.evaluate(f"{tips}.length") == 1
     texts = page.locator("#edge-legend span").all_text_contents()
-    assert texts == ["strength 1", "0.75 to 1", "below 0.5", "direction unknown"]
+    assert texts == [
+        "in all samples",
+        "in 75% of the samples or more",
+        "in less than half of the samples",
+        "direction unknown",
+    ]
+    page.click(state(number(net, "bronc"), 0), modifiers=["Shift"])
+    assert page.inner_text("#open-edges") == (
+        "The effect shown assumes smoke → bronc, a direction that the data leave open."
+    )
+    page.click("#clear")
+    page.click(state(number(net, "xray"), 0), modifiers=["Shift"])
+    assert page.is_hidden("#open-edges")
+    every = {"strength": dict.fromkeys(net.edges, 1.0), "undirected": [("bronc", "smoke")]}
+    legend = page_model.page_model(net, Captions(), looks=EdgeLooks.checked(net.edges, **every))["edge_legend"]
+    assert [entry["text"] for entry in legend] == ["direction unknown"]
 
 
 # looks ------------------------------------------------------------------------------------------------------
@@ -1022,6 +1140,14 @@ def test_all_of_a_large_network_has_names_that_can_be_read(opened):
     assert min(page.evaluate(LETTERS)) >= 11
     assert page.is_hidden("#hint")
     assert page.locator(".flag").text_content() == ""
+
+
+def test_on_a_phone_the_hint_covers_no_names(opened):
+    page = opened("andes", viewport=PHONE, has_touch=True)
+    page.click(".views [data-view=map]")
+    page.click("#fit")
+    hint, names = (page.locator(own).bounding_box() for own in ("#hint", "#map .names"))
+    assert hint["y"] + hint["height"] <= names["y"]
 
 
 def test_the_overview_can_be_folded(opened):

@@ -135,3 +135,14 @@ def test_a_page_of_a_server_sets_variables(served: Any) -> None:
     for found, name in zip(page.evaluate("explorer.posteriors()"), network().variables, strict=True):
         np.testing.assert_allclose(found, expected[name][0], atol=1e-12)
     assert errors == []
+
+
+def test_a_page_of_a_server_restores_two_cases(served: Any) -> None:
+    page, errors = served
+    errors.clear()
+    page.evaluate("location.hash = '#A:A=x&B:A=z&do(B)=True'")
+    page.wait_for_function("() => document.querySelectorAll('.compared tbody tr').length > 1")
+    page.wait_for_function("() => Math.abs(explorer.posteriors()[0][2] - 1) < 1e-12")
+    assert page.locator(".case h4").all_text_contents() == ["Case A, kept", "Case B, on the map: clicks change it"]
+    assert page.locator(".case em").all_text_contents() == ["differs", "differs", "only B"]
+    assert errors == []

@@ -11,7 +11,7 @@ from typing import Any
 from tacit.base.errors import TacitError
 from tacit.model.model import Model
 
-KEYS = ("title", "query", "variables")
+KEYS = ("title", "query", "state", "never_ask", "variables")
 VARIABLE_KEYS = ("label", "group", "states")
 
 
@@ -23,6 +23,8 @@ class Captions:
 
         title = "Patient monitoring"
         query = "LVFAILURE"
+        state = "TRUE"  # of the query: the one that the page explains first
+        never_ask = ["HYPOVOLEMIA"]  # what nobody can observe: "Ask next" leaves it out
 
         [variables.CVP]
         label = "central venous pressure"
@@ -35,6 +37,8 @@ class Captions:
     labels: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, str] = field(default_factory=dict)
     states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    state: str | None = None
+    never_ask: frozenset[str] = frozenset()
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], net: Model) -> Captions:
@@ -51,7 +55,11 @@ class Captions:
     def chosen(cls, net: Model, path: str | os.PathLike[str] | None, query: str | None) -> Captions:
         """Those of a file, if there is one, with the query that was asked for, if there is one."""
         captions = cls() if path is None else cls.read(path, net)
-        return captions if query is None else replace(captions, query=net.variable(query).name)
+        return captions if query is None else captions._asking(net.variable(query).name)
+
+    def _asking(self, query: str) -> Captions:
+        """The same with a query; a state of another one is forgotten."""
+        return replace(self, query=query, state=self.state if query == self.query else None)
 
     @classmethod
     def of(cls, data: Mapping[str, Any], net: Model) -> Captions:
@@ -69,7 +77,27 @@ class Captions:
             if "states" in captions:
                 states[name] = _states(captions["states"], [str(s) for s in variable.states], f"{where}.states")
         query = None if "query" not in data else net.variable(_text(data["query"], "query")).name
-        return cls(None if "title" not in data else _text(data["title"], "title"), query, labels, groups, states)
+        title = None if "title" not in data else _text(data["title"], "title")
+        never_ask = frozenset(_names(data.get("never_ask", []), net, "never_ask"))
+        return cls(title, query, labels, groups, states, _state(data, net, query), never_ask)
+
+
+def _state(data: Mapping[str, Any], net: Model, query: str | None) -> str | None:
+    """The state of the query that is explained first, if one is named."""
+    if "state" not in data:
+        return None
+    if query is None:
+        raise TacitError("state is named without a query; expected query, too")
+    state, states = _text(data["state"], "state"), [str(own) for own in net.states(query)]
+    if state not in states:
+        raise TacitError(f"state is {state!r}, expected one of {', '.join(map(repr, states))}, the states of {query!r}")
+    return state
+
+
+def _names(value: Any, net: Model, where: str) -> list[str]:
+    if not isinstance(value, list):
+        raise TacitError(f"{where} is {value!r}, expected a list of variables")
+    return [net.variable(_text(name, where)).name for name in value]
 
 
 def _states(value: Any, states: list[str], where: str) -> dict[str, str]:

@@ -8,8 +8,10 @@ import re
 import zlib
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from tacit.base.atomic import write_atomically
@@ -77,7 +79,13 @@ def write_page(
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
 ) -> None:
-    """Write the explorer of a network to a file; `strength` and `undirected` are those of `draw`."""
+    """Write the explorer of a network to a file; `strength` and `undirected` are those of `draw`.
+
+    A network without a name gets that of the file as a title.
+    """
+    captions = captions or Captions()
+    if not (captions.title or net.name):
+        captions = replace(captions, title=Path(path).stem)
     page = page_html(net, captions, strength=strength, undirected=undirected)
     write_atomically(path, lambda file: file.write(page))
 

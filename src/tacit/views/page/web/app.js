@@ -34,6 +34,7 @@ async function start() {
   modes(session);
   hintOnMap(camera);
   hintOnSetting(session);
+  hintOnOpenEdges(session);
   const groups = legend(model, map);
   const search = new Search(session, go, (found) => {
     map.parts.forEach(({ group }, i) => group.classList.toggle("unlike", found !== null && !found.has(i)));
@@ -71,6 +72,7 @@ async function start() {
       overview.mark(session.evidence, session.query);
     } else if (what === "query") {
       map.mark();
+      camera.bring(session.query);
       overview.mark(session.evidence, session.query);
       cards.mark();
       query.choose();

@@ -6,10 +6,12 @@ const CLOSEST = 3;
 const LEGIBLE = 11.1; // pixels: labels are no smaller to begin with, also where not everything is in sight then
 const EDGE = 10; // pixels between the network and the border of the window
 const HINT = 44; // pixels at the bottom, for the line about boxes that are folded
+const HINT_ON_TOP = 66; // where it is on narrow screens
 
 class Camera {
   constructor(map, host) {
     Object.assign(this, { map, host, x: 0, y: 0, scale: 1, touched: false, whole: false });
+    this.narrow = matchMedia("(max-width: 720px)");
     this.pointers = new Map();
     this.listeners = [];
     host.addEventListener("wheel", (event) => this.wheel(event), { passive: false });
@@ -83,10 +85,11 @@ class Camera {
     const [w, h] = this.room;
     if (!w || !h) return;
     const scale = (height) => Math.min(1.4, w / this.map.width, height / this.map.height);
-    const room = scale(h) < FOLD ? h - HINT : h;
+    const [top, bottom] = scale(h) >= FOLD ? [0, 0] : this.narrow.matches ? [HINT_ON_TOP, 0] : [0, HINT];
+    const room = h - top - bottom;
     this.scale = scale(room);
     this.x = (w - this.scale * this.map.width) / 2;
-    this.y = (room - this.scale * this.map.height) / 2;
+    this.y = top + (room - this.scale * this.map.height) / 2;
     this.touched = false;
     this.show();
   }
@@ -129,14 +132,32 @@ class Camera {
     this.listeners.forEach((f) => f());
   }
 
+  // Bring the box of another query into view, if it is not; a map that nobody moved, to where it would open.
+  bring(i) {
+    const [w, h] = this.room;
+    if (!w || !h || this.holds(i, 0)) return;
+    const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
+    if (!this.touched) this.begin();
+    if (this.holds(i, 0)) return;
+    this.center(bx + bw / 2, by + bh / 2);
+    this.fill();
+  }
+
+  // Whether a box is in sight, that far from the border of the window.
+  holds(i, distance) {
+    const [w, h] = this.room;
+    const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
+    const [left, top] = [this.x + this.scale * bx, this.y + this.scale * by];
+    const [right, bottom] = [left + this.scale * bw, top + this.scale * bh];
+    return left >= distance && top >= distance && right <= w - distance && bottom <= h - distance;
+  }
+
   // Bring a box into view, near enough to be read.
   reveal(i, always = false) {
     const [w, h] = this.room;
     if (!w || !h) return;
     const [bx, by, bw, bh] = this.map.model.layout.boxes[i];
-    const [left, top] = [this.x + this.scale * bx, this.y + this.scale * by];
-    const inside = left >= 8 && top >= 8 && left + this.scale * bw <= w - 8 && top + this.scale * bh <= h - 8;
-    if (inside && this.scale >= FOLD && !always) return;
+    if (this.holds(i, 8) && this.scale >= FOLD && !always) return;
     this.scale = Math.max(this.scale, always || this.scale < FOLD ? 1 : this.scale);
     this.center(bx + bw / 2, by + bh / 2);
     this.fill();

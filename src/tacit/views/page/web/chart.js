@@ -66,7 +66,7 @@ class ChartPanel {
 
   // Another query: vary what was observed last, else a parent, else anything.
   restart() {
-    const { query, model, evidence, last, answer } = this.session;
+    const { query, model, evidence, last } = this.session;
     const others = model.variables.map((_, i) => i).filter((i) => i !== query && this.variable(i));
     const seen = others.filter((i) => evidence[i]).sort((a, b) => (b === last) - (a === last));
     const roots = others.filter((i) => !model.variables[i].parents.length);
@@ -74,7 +74,7 @@ class ChartPanel {
     if (this.first === null || this.first.variable === query)
       this.first = best === undefined ? null : this.input(best);
     if (this.second?.variable === query) this.second = null;
-    if (this.query !== query) this.state = largest(answer.posteriors[query].map((p) => p || 0));
+    if (this.query !== query) this.state = this.session.firstState();
     this.query = query;
     this.choose();
   }

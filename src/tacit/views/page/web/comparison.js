@@ -1,11 +1,12 @@
 "use strict";
 // Two cases side by side: the one that clicks change, and the one that was kept.
 
-const MANY_COMPARED = 30;
+const FEW_COMPARED = 6; // variables beside the query, so that the findings of both cases are near
+const MANY_COMPARED = 60;
 
 class Comparison {
   constructor(session) {
-    this.session = session;
+    Object.assign(this, { session, all: false });
   }
 
   // Above the findings: what goes on, and the ways out.
@@ -32,10 +33,11 @@ class Comparison {
 
   makeTable() {
     this.posteriors = element("tbody", {});
-    this.more = quiet("p");
+    this.more = button("", () => ((this.all = !this.all), this.showPosteriors(this.session.kept)), { class: "link" });
+    this.note = quiet("p");
     const heads = comparedHeads("Probability", "Case A", "Case B", "Change");
     this.table = element("table", { class: "compared" }, heads, this.posteriors);
-    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more);
+    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more, this.note);
     return this.result;
   }
 
@@ -47,7 +49,9 @@ class Comparison {
     setText(this.change, `Switch to case ${kept.name}`);
     setText(this.keptHead, `Case ${kept.name}, kept`);
     const found = findingsIn(kept.evidence);
-    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i])));
+    const { evidence } = this.session;
+    const mark = (i) => apartMark(kept.evidence[i], evidence[i], kept.name);
+    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i], mark(i))));
     this.keptNone.hidden = found.length > 0;
     if (kept.name === "A") live.before(this.kept);
     else live.after(this.kept);
@@ -58,15 +62,18 @@ class Comparison {
     const { answer, query, live } = this.session;
     const [a, b] = name === "A" ? [kept, answer] : [answer, kept];
     const others = byDifference(a.posteriors, b.posteriors).filter(([i]) => i !== query);
-    const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, MANY_COMPARED)];
+    const most = this.all ? MANY_COMPARED : FEW_COMPARED;
+    const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, most)];
     const lines = shown.map(([i, k]) => this.posterior(i, k, a.posteriors[i][k], b.posteriors[i][k]));
     this.posteriors.replaceChildren(...lines);
-    const rest = others.length > MANY_COMPARED ? ` ${others.length - MANY_COMPARED} more change less.` : "";
+    const rest = Math.min(others.length, MANY_COMPARED) - FEW_COMPARED;
+    this.more.hidden = rest <= 0;
+    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change less`);
     const what =
-      "The change from A to B is in percentage points: first the query, then the other variables, each by its state " +
-      `that changes most.${rest} The thin lines on bars are case ${name}.`;
+      "Changes are in percentage points: first the query, then the other variables, each by its state that changes " +
+      `most. The thin lines on bars are case ${name}.`;
     const same = `Both cases are the same so far. Click states: that changes case ${live}, and case ${name} stays as it is.`;
-    setText(this.more, others.length ? what : same);
+    setText(this.note, others.length ? what : same);
   }
 
   posterior(i, k, a, b) {
@@ -93,7 +100,16 @@ function signed(difference) {
 function findingText(states, finding) {
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
-  return stateSet(finding) >= 0 ? `set to ${states[state]}` : states[state];
+  const number = typedNumbers.get(finding);
+  const text = number ? `${number}, in ${states[state]}` : states[state];
+  return stateSet(finding) >= 0 ? `set to ${text}` : text;
+}
+
+// A word about a finding that the other case does not have, or has otherwise; nothing where both are the same.
+function apartMark(finding, other, name) {
+  if (!other) return element("em", { class: "apart" }, `only ${name}`);
+  const text = (own) => JSON.stringify(stateSet(own) >= 0 ? own : shares(own).map(rounded));
+  return text(finding) === text(other) ? "" : element("em", { class: "apart" }, "differs");
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.

@@ -43,7 +43,7 @@ function downloadTable(session) {
 async function downloadPicture(map) {
   const { width, height, model } = map;
   const copy = map.svg.cloneNode(true);
-  copy.classList.remove("far-off");
+  copy.classList.remove("far-off", "names-only");
   copy.querySelector(".scene").removeAttribute("transform");
   const attributes = {
     xmlns: "http://www.w3.org/2000/svg",

@@ -29,12 +29,8 @@ class ExplanationPanel {
   show({ possible, states, logProbability, limited = null }) {
     this.found = possible ? states : null;
     this.table.hidden = !possible;
-    setText(
-      this.head,
-      possible
-        ? `log p(all states, findings) = ${brief(logProbability, 5)}`
-        : (limited ?? `${this.session.unanswerable ?? "The findings have probability 0."} So there is no explanation.`),
-    );
+    const why = limited ?? `${this.session.unanswerable ?? "The findings have probability 0."} So there is no explanation.`;
+    this.head.replaceChildren(...(possible ? probability("p(all states, findings)", logProbability) : [why]));
     if (possible) this.body.replaceChildren(...states.map((state, i) => this.row(i, state)));
   }
 

@@ -19,9 +19,9 @@ class FindingsPanel {
     const comparing = { title: "Keep these findings as case A, then change them: that is case B" };
     this.compare = element("div", { class: "buttons" }, button("Compare two cases", () => this.session.keep(), comparing));
     this.head = element("h4", { hidden: true });
-    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.steps, this.likely);
+    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.likely, this.steps);
     const { comparison } = this;
-    host.append(comparison.makeTop(), comparison.makeKept(), this.live, this.compare, comparison.makeTable(), this.carry());
+    host.append(comparison.makeTop(), comparison.makeTable(), comparison.makeKept(), this.live, this.compare, this.carry());
   }
 
   howTo() {
@@ -36,6 +36,7 @@ class FindingsPanel {
       rows: 3,
       spellcheck: "false",
       "aria-label": "Findings as text",
+      title: "Lines NAME = STATE, a Python dictionary, a JSON object, a link, or CSV with a header and a row",
       placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}`,
     });
     return element(
@@ -46,7 +47,7 @@ class FindingsPanel {
         "div",
         { class: "buttons" },
         button("Copy link", () => this.copy(address(this.session))),
-        button("Copy as text", () => this.copy(toLines(model, this.session.evidence))),
+        button("Copy as text", () => this.copy(toLines(this.session))),
         button("Posteriors as CSV", () => downloadTable(this.session)),
         button("Picture as PNG", () => this.session.tell({ picture: true })),
       ),
@@ -59,24 +60,32 @@ class FindingsPanel {
   async copy(text) {
     try {
       await navigator.clipboard.writeText(text);
-      setText(this.told, "Copied.");
+      this.say("Copied.");
     } catch {
       this.text.value = text; // frames may not use the clipboard
       this.text.select();
-      setText(this.told, "The clipboard is out of reach here: copy the text from the field.");
+      this.say("The clipboard is out of reach here: copy the text from the field.");
     }
   }
 
+  say(text, wrong = false) {
+    setText(this.told, text);
+    this.told.classList.toggle("wrong", wrong);
+  }
+
   paste() {
-    const { evidence, query, problems } = fromText(this.session.model, this.text.value);
-    setText(this.told, problems.join(" "));
+    if (!this.text.value.trim()) return this.say("Type or paste findings first.", true);
+    const { query, problems, ...cases } = fromText(this.session.model, this.text.value);
+    this.say(problems.join(" "), problems.length > 0);
     if (query !== null) this.session.choose(query);
-    if (!problems.length || evidence.some((one) => one)) this.session.replace(evidence);
+    if (cases.kept) this.session.restore(cases);
+    else if (!problems.length || cases.evidence.some((one) => one)) this.session.replace(cases.evidence);
+    return undefined;
   }
 
   update() {
     const { model, evidence, answer, past, future } = this.session;
-    const found = findingsIn(evidence).map((i) => findingLine(this.session, i, evidence[i], this.clearer(i)));
+    const found = findingsIn(evidence).map((i) => findingLine(this.session, i, evidence[i], this.apart(i), this.clearer(i)));
     this.list.replaceChildren(...found);
     this.none.hidden = found.length > 0;
     this.compare.hidden = this.session.kept !== null;
@@ -85,13 +94,17 @@ class FindingsPanel {
     this.comparison.update(this.live);
     this.steps.hidden = !found.length && !past.length && !future.length;
     [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
-    const log = answer.logEvidence;
     this.likely.replaceChildren();
     const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
     if (found.length === set || !answer.possible) return;
-    const what = `p(findings${set ? " | what is set" : ""}) = `;
-    this.likely.append(what, element("b", {}, brief(Math.exp(log))), `, log ${what}${brief(log, 5)}`);
+    this.likely.append(...probability(`p(findings${set ? " | what is set" : ""})`, answer.logEvidence));
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
+  }
+
+  // What this finding is beside that of the other case.
+  apart(i) {
+    const { kept, evidence } = this.session;
+    return kept ? apartMark(evidence[i], kept.evidence[i], this.session.live) : "";
   }
 
   // The button goes with the finding: the keyboard stays in the panel.
@@ -106,43 +119,28 @@ class FindingsPanel {
   }
 }
 
-// A finding as a line of a list: the variable, what is known of it, and a way to clear it, if there is one.
-function findingLine(session, i, finding, ...clear) {
+// A finding as a line of a list: the variable, what is known of it, how it differs, and a way to clear it.
+function findingLine(session, i, finding, ...marks) {
   const { states } = session.model.variables[i];
   const soft = knownState(finding) < 0;
   const kind = stateSet(finding) >= 0 ? "hard set" : soft ? "soft" : "hard";
   const likelihoods = () => states.map((one, k) => `${one} ${brief(shares(finding)[k])}`).join(", ");
   const text = soft ? `likelihoods ${likelihoods()}` : findingText(states, finding);
-  return element("li", { class: kind }, link(session, i), element("span", {}, text), ...clear);
+  return element("li", { class: kind }, link(session, i), element("span", {}, text), ...marks);
 }
 
-// A frame without an address of its own still gives the part that counts.
-function address({ model, evidence, query }) {
-  const page = location.protocol === "about:" ? "" : location.href.split("#")[0];
-  return `${page}#${toFragment(model, evidence, query)}`;
+// "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.
+function probability(what, log) {
+  const title = `log ${what} = ${brief(log, 5)} (natural logarithm)`;
+  const times = Math.exp(-log);
+  const one = `1 in ${Number(times.toPrecision(3)).toLocaleString("en")}`;
+  const [text, rest] = times < 10 || times > 1e9 ? [briefExp(log), ""] : times > 1e4 ? [one, ""] : [briefExp(log), ` (${one})`];
+  return [`${what} = `, element("b", { title }, text), rest];
 }
 
-// The part of the address after "#" follows the findings and the query, and these follow it.
-function followAddress(session, complain) {
-  const fragment = () => toFragment(session.model, session.evidence, session.query);
-  const read = async () => {
-    const text = location.hash.slice(1);
-    if (text === fragment()) return;
-    const { evidence, query, problems } = fromText(session.model, `#${text}`);
-    if (query !== null) session.choose(query);
-    await session.replace(evidence);
-    if (problems.length) complain(`Not everything in the address could be read. ${problems.join(" ")}`);
-  };
-  const write = later(() => {
-    const text = fragment();
-    if (text === location.hash.slice(1)) return;
-    try {
-      history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
-    } catch {
-      // a frame without an address of its own
-    }
-  }, 50); // browsers are slow at this
-  addEventListener("hashchange", read);
-  session.listen((what) => ["settled", "query"].includes(what) && write());
-  if (location.hash.length > 1) read();
+// e to a power, in few digits, also below the range of floats.
+function briefExp(log) {
+  const power = Math.floor(log / Math.LN10);
+  if (power > -5) return String(Number(Math.exp(log).toPrecision(3)));
+  return `${(10 ** (log / Math.LN10 - power)).toFixed(2)}e−${-power}`;
 }

@@ -33,7 +33,7 @@ class InformationPanel {
     const entropy = posterior.reduce((sum, p) => sum - (p > 0 ? p * Math.log(p) : 0), 0);
     const order = nats
       .map((_, i) => i)
-      .filter((i) => nats[i] / unit >= MIN_SHOWN)
+      .filter((i) => nats[i] / unit >= MIN_SHOWN && this.session.model.variables[i].asked)
       .sort((a, b) => nats[b] - nats[a]);
     const lines = order.slice(0, MANY_QUESTIONS).map((i) => this.line(i, nats[i] / unit, nats[i] / entropy));
     const { label } = this.session.model.variables[this.session.query];
@@ -42,6 +42,8 @@ class InformationPanel {
     const shown = `${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}`;
     const full = `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`;
     if (lines.length) this.list.append(quiet("li", full));
+    const never = this.session.model.variables.filter(({ asked }) => !asked).length;
+    if (never) this.list.append(quiet("li", `Left out, too: ${never} that cannot be observed, as the captions say.`));
   }
 
   line(i, amount, part) {

@@ -81,8 +81,20 @@ class NumberField {
     } catch (error) {
       return this.say(error.message, true);
     }
-    this.session.know(this.i, this.state);
-    return this.say(`${this.input.value.trim()} is in ${this.session.model.variables[this.i].states[this.state]}.`);
+    const number = this.input.value.trim();
+    this.session.know(this.i, this.state, this.session.setting, number);
+    return this.sayState(number);
+  }
+
+  sayState(number) {
+    return this.say(`${number} is in ${this.session.model.variables[this.i].states[this.state]}.`);
+  }
+
+  // What was typed before, elsewhere, or in the address.
+  recall(state, number) {
+    this.state = state;
+    this.input.value = number;
+    this.sayState(number);
   }
 
   say(text, wrong = false) {
@@ -91,12 +103,16 @@ class NumberField {
     setAttribute(this.input, "aria-invalid", wrong);
   }
 
-  // What was typed goes when it is no longer what is known.
+  // What was typed goes when it is no longer what is known. The mean of a known interval would say nothing.
   update() {
     const { answer, evidence, setting } = this.session;
-    setText(this.mean, meanText(this.edges, answer.posteriors[this.i]));
+    const known = knownState(evidence[this.i]);
+    setText(this.mean, known < 0 ? meanText(this.edges, answer.posteriors[this.i]) : "");
+    this.mean.hidden = known >= 0;
     setText(this.enter, setting ? "Set" : "Observe");
-    if (this.state < 0 || knownState(evidence[this.i]) === this.state) return;
+    const number = typedNumbers.get(evidence[this.i] ?? this);
+    if (number && this.state < 0) this.recall(known, number);
+    if (this.state < 0 || known === this.state) return;
     this.state = -1;
     this.input.value = "";
     this.say("");

@@ -54,11 +54,12 @@ class Session {
     return this.ask();
   }
 
-  // Observe a state, or set it.
-  know(i, state, set = this.setting) {
+  // Observe a state, or set it; `number` is what was typed for an interval.
+  know(i, state, set = this.setting, number = null) {
     const problem = set ? whyNotSet(this.model, i) : null;
     if (problem) return this.tell({ problem });
-    return this.observe(i, set ? { do: state } : observed(this.model.variables[i].states.length, state));
+    const found = set ? { do: state } : observed(this.model.variables[i].states.length, state);
+    return this.observe(i, withNumber(found, number));
   }
 
   // The same, but clear it, if that is done already.
@@ -134,6 +135,15 @@ class Session {
   keep(kept = this.asCase("A")) {
     this.kept = kept;
     this.tell("answer");
+    this.tell("cases");
+  }
+
+  // Findings that were read, and the case beside them, if there is one.
+  async restore({ evidence, kept }) {
+    const answer = kept && (await this.engine.ask(kept.evidence));
+    this.kept = kept && { ...kept, answer, past: [], future: [] };
+    await this.replace(evidence);
+    this.tell("cases");
   }
 
   // What is known now and its history, under a name.
@@ -144,7 +154,7 @@ class Session {
 
   // The name of the case that clicks change, where two are compared.
   get live() {
-    return this.kept.name === "A" ? "B" : "A";
+    return this.kept?.name === "A" ? "B" : "A";
   }
 
   // The case that was kept becomes the one that clicks change, and the other way round.
@@ -154,6 +164,12 @@ class Session {
     Object.assign(this, { evidence, past, future, last: null });
     this.tell("settled");
     return this.ask();
+  }
+
+  // The state of the query that panels begin with: the one that the page names, or the most probable one.
+  firstState(posterior = this.answer.posteriors[this.query]) {
+    const named = this.query === this.model.query ? this.model.variables[this.query].names.indexOf(this.model.state) : -1;
+    return named >= 0 ? named : largest(posterior.map((p) => p || 0));
   }
 
   // The evidence without a finding that fixes the query, with which nothing could be told, and a sentence about it.

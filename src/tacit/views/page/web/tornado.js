@@ -44,10 +44,10 @@ class TornadoPanel {
     );
   }
 
-  // Another query: the state that is most probable, unless one chooses.
+  // Another query: the state that is explained first, unless one chooses.
   ask(query, variable) {
     this.query = query;
-    this.state = largest(this.session.answer.posteriors[query].map((p) => p || 0));
+    this.state = this.session.firstState();
     const select = stateChooser(variable, this.state, (state) => ((this.state = state), this.update()));
     this.choice.replaceChildren(element("span", {}, `${variable.label} =`), select);
   }

@@ -3,7 +3,7 @@
 
 class WeightsPanel {
   constructor(session) {
-    Object.assign(this, { session, id: "weights", label: "Why", query: null, state: 0, odds: false });
+    Object.assign(this, { session, id: "weights", label: "Why", query: null, state: 0, taken: null, odds: false });
     this.newest = latest(this);
   }
 
@@ -17,20 +17,24 @@ class WeightsPanel {
 
   update() {
     const { engine, query, unanswerable, aside, posteriorAside } = this.session;
-    if (query !== this.query) this.ask(query);
+    this.ask(query);
     if (unanswerable) return this.empty(unanswerable);
     if (!findingsIn(aside.evidence).length)
-      return this.empty(`${aside.note}Nothing else is observed. Observe something to see how much it changes the answer.`);
+      return this.empty(
+        `${aside.note}Nothing ${aside.note ? "else " : ""}is observed. Observe something to see how much it changes the answer.`,
+      );
     const asked = together(engine.without(aside.evidence, query), posteriorAside);
     return this.newest(asked, ([without, posterior]) => this.show(without, posterior));
   }
 
-  // Another query: the state that is most probable, unless one chooses.
+  // The state that is explained: the one that somebody took, or the first one, which follows the findings.
   ask(query) {
-    const { model, answer } = this.session;
-    this.query = query;
-    this.state = largest(answer.posteriors[query].map((p) => p || 0));
-    const states = stateChooser(model.variables[query], this.state, (state) => ((this.state = state), this.update()));
+    const { model } = this.session;
+    if (query !== this.query) this.taken = null;
+    const state = this.taken ?? this.session.firstState();
+    if (query === this.query && state === this.state) return;
+    Object.assign(this, { query, state });
+    const states = stateChooser(model.variables[query], state, (own) => ((this.taken = own), this.update()));
     const units = [[0, "points"], [1, "log-odds"]];
     const unit = chooser("Unit", units, Number(this.odds), (odds) => ((this.odds = Boolean(odds)), this.update()));
     this.choice.replaceChildren(element("span", {}, `${model.variables[query].label} =`), states, unit);
@@ -46,7 +50,7 @@ class WeightsPanel {
     const { model, query, aside } = this.session;
     const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
     const [now, before] = [posterior, none].map((own) => percent(own[this.state]));
-    setText(this.head, `${aside.note}${what} is ${now}. Without any finding it would be ${before}.`);
+    setText(this.head, `${aside.note}${what} is ${now}${this.why(posterior)}. Without any finding it would be ${before}.`);
     const lines = findingsIn(aside.evidence).map((i, k) => ({ i, rest: each[k], weight: this.weight(posterior, each[k]) }));
     const sizes = lines.map(({ weight }) => Math.abs(weight)).filter(Number.isFinite);
     const reach = Math.max(...sizes, 1e-9);
@@ -58,6 +62,11 @@ class WeightsPanel {
         "right raises the answer, one to the left lowers it. The changes need not add up: findings that tell the same " +
         "share their effect.",
     );
+  }
+
+  // Why this state and no other is explained, where nobody chose it.
+  why(posterior) {
+    return this.taken === null && this.state === largest(posterior) ? ", the most probable state" : "";
   }
 
   // By how much a finding raises the state.
