@@ -411,8 +411,8 @@ def test_the_bound_of_costs_is_the_size_of_all_clusters(seed: int) -> None:
             near[a] |= near[node] - {a}
             near[a].discard(node)
         del near[node]
-    assert elimination_size(edges, cards, np.inf) == pytest.approx(total)
-    assert elimination_size(edges, cards, total - 1) == np.inf
+    assert elimination_size(*np.nonzero(edges), cards, np.inf) == pytest.approx(total)
+    assert elimination_size(*np.nonzero(edges), cards, total - 1) == np.inf
 
 
 def test_start_is_where_the_search_begins() -> None:

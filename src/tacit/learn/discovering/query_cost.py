@@ -36,7 +36,8 @@ class CostLimit:
         from tacit.learn.discovering.searches.graph_kernels import elimination_size
 
         limit = self._limit / self._margin
-        return bool(elimination_size(edges, self._cards, limit) <= limit)
+        parents, children = np.divmod(np.flatnonzero(edges), len(edges))
+        return bool(elimination_size(parents, children, self._cards, limit) <= limit)
 
     def holds(self, edges: Mask) -> bool:
         """Whether a graph is cheap enough when it is compiled; if not, `allows` will be stricter."""

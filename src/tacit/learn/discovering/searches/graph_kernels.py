@@ -38,9 +38,33 @@ def legal_changes(edges, gains, allowed, required, changes):
 
 
 @jit(nogil=True)
-def fill_and_weight(adjacent, cards, node):
-    """Of eliminating a node: the weight of the edges that it adds, and the size of its table."""
-    near = np.flatnonzero(adjacent[node])
+def join(adjacent, near, degrees, a, b):
+    """Make two nodes neighbours."""
+    if not adjacent[a, b]:
+        adjacent[a, b] = adjacent[b, a] = True
+        near[a, degrees[a]], near[b, degrees[b]] = b, a
+        degrees[a] += 1
+        degrees[b] += 1
+
+
+@jit(nogil=True)
+def moralize(parents, children, adjacent, near, degrees):
+    """Make neighbours of the ends of all edges, and of the parents of each child."""
+    last = np.full(len(adjacent), -1)  # the last edge to each child so far
+    before = np.empty(len(parents), np.int64)  # the edge to the same child before each edge
+    for edge in range(len(parents)):
+        child = children[edge]
+        join(adjacent, near, degrees, parents[edge], child)
+        before[edge], other = last[child], last[child]
+        while other >= 0:
+            join(adjacent, near, degrees, parents[edge], parents[other])
+            other = before[other]
+        last[child] = edge
+
+
+@jit(nogil=True)
+def fill_and_weight(adjacent, near, cards, node):
+    """Of eliminating a node: the weight of the edges that it adds, and the size of its table; `near` has neighbours."""
     fill, weight = 0.0, float(cards[node])
     for i in range(len(near)):
         weight *= cards[near[i]]
@@ -51,38 +75,53 @@ def fill_and_weight(adjacent, cards, node):
 
 
 @jit(nogil=True)
-def elimination_size(edges, cards, limit):
+def eliminate(adjacent, near, degrees, node):
+    """Join all neighbours of a node, and take it out of the graph."""
+    own = near[node, : degrees[node]]
+    for i in range(len(own)):
+        for j in range(i):
+            join(adjacent, near, degrees, own[i], own[j])
+    for other in own:
+        place = 0
+        while near[other, place] != node:
+            place += 1
+        degrees[other] -= 1
+        near[other, place] = near[other, degrees[other]]
+        adjacent[other, node] = adjacent[node, other] = False
+
+
+@jit(nogil=True)
+def elimination_size(parents, children, cards, limit):
     """The entries of all tables that elimination makes, in the order of weighted min-fill; infinite beyond a limit."""
-    size = len(edges)
-    adjacent = edges | edges.T
-    for child in range(size):
-        parents = np.flatnonzero(edges[:, child])
-        for a in parents:
-            for b in parents:
-                adjacent[a, b] = a != b or adjacent[a, b]
+    size = len(cards)
+    adjacent, near = np.zeros((size, size), np.bool_), np.empty((size, size), np.int32)
+    degrees, left = np.zeros(size, np.int64), np.arange(size)
+    moralize(parents, children, adjacent, near, degrees)
     fills, weights = np.empty(size), np.empty(size)
     for node in range(size):
-        fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
+        fills[node], weights[node] = fill_and_weight(adjacent, near[node, : degrees[node]], cards, node)
+    stale = np.zeros(size, np.bool_)
     total = 0.0
-    for _ in range(size):
-        best = int(np.argmin(fills))
-        for node in range(size):
-            if fills[node] == fills[best] and weights[node] < weights[best]:
-                best = node
+    for count in range(size, 0, -1):
+        place = 0
+        for i in range(count):
+            now, best = left[i], left[place]
+            if fills[now] < fills[best] or (fills[now] == fills[best] and weights[now] < weights[best]):
+                place = i
+        best = left[place]
+        left[place : count - 1] = left[place + 1 : count]
         total += weights[best]
         if total > limit:
             return np.inf
-        near = np.flatnonzero(adjacent[best])
-        changed = adjacent[best].copy()
-        if fills[best] > 0:
-            for a in near:
-                changed |= adjacent[a]
-        for a in near:
-            adjacent[a] |= adjacent[best]
-            adjacent[a, a] = adjacent[a, best] = False
-        adjacent[best] = False
-        fills[best] = weights[best] = np.inf
-        for node in range(size):
-            if changed[node] and fills[node] < np.inf:
-                fills[node], weights[node] = fill_and_weight(adjacent, cards, node)
+        own = near[best, : degrees[best]].copy()
+        stale[own] = True
+        if fills[best] > 0:  # new edges also fill what their ends have in common with others
+            for a in own:
+                stale[near[a, : degrees[a]]] = True
+        eliminate(adjacent, near, degrees, best)
+        for i in range(count - 1):
+            node = left[i]
+            if stale[node]:
+                fills[node], weights[node] = fill_and_weight(adjacent, near[node, : degrees[node]], cards, node)
+        stale[:] = False
     return total
