@@ -85,7 +85,9 @@ def test_a_prediction_is_the_most_probable_state():
     assert predicted.to_pandas().columns.tolist() == ["C", "probability"]
     assert tac.predict(pd.DataFrame(rows, index=[7, 8, 9])).to_pandas().index.tolist() == [7, 8, 9]
     assert "C" in predicted._repr_html_()
-    assert repr(predicted) == "Prediction(C: 3 rows)"
+    expected = ["    C  probability", "0  hi     0.750000", "1  lo     0.500000", "2  hi     0.585714"]
+    assert str(predicted).splitlines() == expected
+    assert predicted.to_polars().columns == predicted.to_arrow().column_names == ["C", "probability"]
 
 
 def test_booleans_are_predicted_as_booleans():

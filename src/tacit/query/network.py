@@ -160,6 +160,9 @@ class Network(Model):
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
+        all together    0.802857  +0.468
+        <BLANKLINE>
+        No change of a single finding makes another state than recovery=yes the most probable.
         """
         from tacit.theory.explain import explain, one_row
 
