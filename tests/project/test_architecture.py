@@ -43,6 +43,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
     ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

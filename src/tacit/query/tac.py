@@ -131,7 +131,8 @@ class TAC(UserQuery):
     def mean(self, evidence: EvidenceLike | None = None) -> Floats:
         """The mean of the query, an interval variable, given each row of evidence: (rows,).
 
-        Numbers are taken to be uniform within each interval; all of a half-infinite one counts as its finite edge.
+        Numbers are taken to be uniform within each interval; all of a half-infinite one counts as its finite edge, of
+        which an `OpenIntervalWarning` tells.
 
         >>> import tacit
         >>> net = tacit.Network()
@@ -147,7 +148,7 @@ class TAC(UserQuery):
         """Quantiles of the query, an interval variable, given each row of evidence; the median, if `q` is left out.
 
         Of a number `q`, (rows,); of several, (rows, len(q)). As for `mean`, numbers are taken to be uniform within
-        each interval, and a half-infinite one to be its finite edge.
+        each interval, and a half-infinite one to be its finite edge, with the same warning.
 
         >>> import tacit
         >>> net = tacit.Network()
