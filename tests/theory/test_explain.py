@@ -288,6 +288,16 @@ def test_findings_that_say_the_same_are_told_together():
     assert "No change of a single finding" in found._repr_html_()
 
 
+def test_findings_that_weigh_nothing_are_counted():
+    net = screened(copies=1)
+    for i in range(4):
+        net.add(f"idle{i}", cpt=[0.5, 0.5])
+    text = str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(4)}}))
+    assert "idle3: true " not in text
+    assert text.splitlines()[text.splitlines().index("4 more findings weigh 0") - 1].startswith("all together")
+    assert "idle2: true " in str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(3)}}))
+
+
 def test_the_smallest_change_comes_first(monkeypatch):
     net = screened(copies=2)
     tac = tacit.compile(net, "ill", ["note0", "note1", "sign"])

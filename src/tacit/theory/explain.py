@@ -32,6 +32,8 @@ from tacit.theory.selectable import SelectableQuery
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
+NO_WEIGHT = 5e-10  # what rounding leaves of 0
+MAX_IDLE = 3  # findings that weigh nothing, up to which each has a line
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ class Test:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why one row of evidence gets its answer.
 
@@ -146,6 +148,8 @@ class Explanation:
         grids = [str(grid) for grid in (self._grid(), self._changes_grid()) if grid]
         return "\n\n".join(filter(None, [posterior, *grids, *self._stable(), "\n".join(self._functions())]))
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
         grids = "".join(grid.html() for grid in (self._grid(), self._changes_grid()) if grid)
@@ -180,10 +184,14 @@ class Explanation:
         if not self.findings:
             return None
         state = self.state
-        largest = sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]
-        body = [_line(one, state) for one in (*largest, *filter(None, [self.together]))]
+        shown = sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))
+        idle = sum(abs(float(one.weight[state])) < NO_WEIGHT for one in shown)
+        if idle > MAX_IDLE:
+            shown = [one for one in shown if not abs(float(one.weight[state])) < NO_WEIGHT]
+        body = [_line(one, state) for one in (*shown[:MAX_SHOWN], *filter(None, [self.together]))]
         title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others"
-        note = _more(len(self.findings), "smaller weights")
+        notes = [_more(len(shown), "smaller weights"), f"{idle} more findings weigh 0" if idle > MAX_IDLE else ""]
+        note = "; ".join(filter(None, notes))
         return Grid([("finding", "without it", "weight")], body, title=title, note=note)
 
     def _changes_grid(self) -> Grid | None:

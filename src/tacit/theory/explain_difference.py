@@ -46,7 +46,7 @@ class Difference:
     weight: Floats
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
     """Why two rows of evidence get different answers. Made by `TAC.compare`; prints as text and shows as HTML.
 
@@ -114,6 +114,8 @@ class Comparison:
     def __str__(self) -> str:
         grids = list(map(str, self._grids()))
         return "\n\n".join(grids if self.differences else [*grids, "No findings differ."])
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         return "".join(grid.html() for grid in self._grids())
