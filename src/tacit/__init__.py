@@ -19,12 +19,15 @@ from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
 from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.query.factor_query import FactorQuery
+from tacit.query.intervals import OpenIntervalWarning
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
     from tacit.engines.circuit import Circuit
     from tacit.evidence.discretizing import discretize
+    from tacit.evidence.read import AmbiguousEvidenceError
+    from tacit.evidence.tables.columns import AmbiguousColumnError
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import Discovery, Estimate, Fit, discover, estimate, fit
@@ -37,6 +40,8 @@ __version__ = VERSION
 __all__ = [
     "CPT",
     "TAC",
+    "AmbiguousColumnError",
+    "AmbiguousEvidenceError",
     "AmbiguousRowsWarning",
     "Circuit",
     "DefaultBinsWarning",
@@ -54,6 +59,7 @@ __all__ = [
     "NetworkError",
     "NoisyOr",
     "ObservedQueryWarning",
+    "OpenIntervalWarning",
     "RoundingWarning",
     "TacitError",
     "TestingCPT",
@@ -80,12 +86,14 @@ __all__ = [
 
 ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
+    "AmbiguousColumnError": "tacit.evidence.tables.columns",
+    "AmbiguousEvidenceError": "tacit.evidence.read",
     "discretize": "tacit.evidence.discretizing",
     **dict.fromkeys(("Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"),
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }
-MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "sklearn", "spark", "theory", "torch")
+MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "serve", "sklearn", "spark", "theory", "torch")
 LATER = {"circuit": "tacit.engines.circuit", **{name: f"tacit.{name}" for name in MODULES}}
 
 

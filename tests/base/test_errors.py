@@ -2,6 +2,8 @@
 
 import copy
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -105,3 +107,19 @@ def test_all_wrong_values_move_with_their_rows():
         "did you mean 'lo'?), 0 (1, first in row 101), 1 (1, first in row 102), 2 (1, first in row 103), 3 (1, "
         "first in row 104), and 2 other values"
     )
+
+
+def test_errors_that_are_documented_are_names_of_the_package():
+    from tacit import AmbiguousColumnError, AmbiguousEvidenceError
+
+    assert issubclass(AmbiguousColumnError, tacit.EvidenceError)
+    assert AmbiguousEvidenceError is tacit.evidence.read.AmbiguousEvidenceError
+
+
+def test_modules_are_loaded_when_they_are_named():
+    pytest.importorskip("starlette")
+    assert callable(tacit.serve.application)
+    assert {"serve", "sklearn", "torch"} <= set(dir(tacit))
+    code = "import sys, tacit; print({'pandas', 'starlette', 'scipy', 'numba', 'tacit.serve'} & sys.modules.keys())"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "set()"

@@ -828,7 +828,8 @@ def test_learning_names_missing_columns():
     rows = pd.DataFrame({"A": ["true", "false"], "y": ["true", "true"]})
     with pytest.warns(tacit.MissingColumnWarning, match="missing: C;"):
         tacit.fit(tac, rows[["A"]], rows["y"], steps=1, restarts=1, progress=False)
-    tacit.estimate(examples.abc().learnable(), rows[["A"]], prior=1, steps=1, progress=False)  # hidden variables
+    with pytest.warns(tacit.MissingColumnWarning, match="missing: B, C;"):
+        tacit.estimate(examples.abc().learnable(), rows[["A"]], prior=1, steps=1, progress=False)
 
 
 def test_a_warning_points_at_a_program_beside_the_package():

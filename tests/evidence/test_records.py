@@ -133,3 +133,30 @@ def test_states_are_the_values_that_occur(values, states):
 def test_columns_without_a_few_states_are_refused(values, message):
     with pytest.raises(EvidenceError, match=message):
         observed_states("A", values)
+
+
+# likelihoods by the names of states -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("given", [{"lo": 0.2, "hi": 0.6}, {"hi": 3, "lo": 1}])
+def test_likelihoods_of_one_row_may_name_their_states(tac, given):
+    expected = tac.posterior({"A": "true", "C": [[0.25, 0.75]]})
+    close(tac.posterior({"A": "true", "C": given}), expected)
+    close(tac.network.posterior("B", {"A": "true", "C": given}), expected)
+    close(tac.posterior([{"A": "true", "C": given}, {"A": "true"}])[:1], expected)
+    close(tac.posterior({"A": ["true", "true"], "C": given}), np.repeat(expected, 2, axis=0))
+
+
+@pytest.mark.parametrize("given", [{"lo": 0.2}, {"lo": 0.2, "up": 0.8}, {"lo": "a", "hi": 1}, {}])
+def test_likelihoods_must_name_every_state(tac, given):
+    with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state \('lo', 'hi'\)"):
+        tac.posterior({"C": given})
+    with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state"):
+        tac.posterior([{"A": "true", "C": given}])
+
+
+def test_likelihoods_of_states_that_are_no_words():
+    net = tacit.Network()
+    net.add("X", states=[1, 2], cpt=[0.5, 0.5])
+    close(net.posterior("X", {"X": {1: 0.2, 2: 0.8}}), [[0.2, 0.8]])
+    close(net.posterior("X", {"X": {"1": 0.2, "2": 0.8}}), [[0.2, 0.8]])

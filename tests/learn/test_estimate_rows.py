@@ -355,3 +355,34 @@ def test_a_process_that_was_killed_leaves_a_checkpoint_that_can_be_read(tmp_path
     assert steps[0] > 1  # it went on, and did not start anew
     expected = tacit.estimate(net, rows, **HOW | {"steps": steps[0]})
     close(found.network.table("x0"), expected.network.table("x0"), 1e-300)
+
+
+# variables without a column ------------------------------------------------------------------------------
+
+
+HIDDEN = {"wet": ["yes", "no", "no"]}
+RECORDS = [{"wet": "yes"}, {"wet": "no"}, {"wet": "no"}]
+
+
+def lawn():
+    net = tacit.Network()
+    net.add("rain", states=["yes", "no"])
+    net.add("wet", ["rain"], states=["yes", "no"])
+    return net
+
+
+@pytest.mark.parametrize("make", [lambda: pa.table(HIDDEN), lambda: RECORDS, lambda: [pa.table(HIDDEN)] * 2])
+def test_a_frame_without_a_column_hides_a_variable_aloud(make):
+    with pytest.warns(tacit.MissingColumnWarning, match="columns that are missing: rain; there is no evid") as told:
+        tacit.estimate(lawn(), make(), **STEPS)
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("rows", [HIDDEN, [row | {"rain": None} for row in RECORDS]])
+def test_what_is_hidden_on_purpose_has_no_warning(rows):
+    tacit.estimate(lawn(), rows, **STEPS)
+
+
+def test_batches_may_each_lack_a_column():
+    some = pa.table({"rain": ["yes", "no", "no"]})
+    tacit.estimate(lawn(), [some, pa.table(HIDDEN)], **STEPS)

@@ -20,6 +20,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.theory.explain"),
     ("tacit.learn.discovering.discovery", "tacit.views.page"),
     ("tacit.query.tac", "tacit.theory.explain"),
+    ("tacit.query.tac", "tacit.theory.explain_difference"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
     ("tacit.engines.choice", "tacit.engines.native.llvm"),  # loads llvmlite
@@ -42,6 +43,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
     ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba

@@ -85,7 +85,9 @@ def test_a_prediction_is_the_most_probable_state():
     assert predicted.to_pandas().columns.tolist() == ["C", "probability"]
     assert tac.predict(pd.DataFrame(rows, index=[7, 8, 9])).to_pandas().index.tolist() == [7, 8, 9]
     assert "C" in predicted._repr_html_()
-    assert repr(predicted) == "Prediction(C: 3 rows)"
+    expected = ["    C  probability", "0  hi     0.750000", "1  lo     0.500000", "2  hi     0.585714"]
+    assert str(predicted).splitlines() == expected
+    assert predicted.to_polars().columns == predicted.to_arrow().column_names == ["C", "probability"]
 
 
 def test_booleans_are_predicted_as_booleans():
@@ -133,3 +135,41 @@ def test_groups_without_names_are_refused_with_a_remedy():
         tacit.Network.from_edges([("age", "old")], rows)
     rows["age"] = pandas.cut([20, 50, 70], [0, 40, 99], labels=["young", "old"])
     assert tacit.Network.from_edges([("age", "old")], rows).states("age") == ("young", "old")
+
+
+def people():
+    """Rows with whole-number ages, and few children."""
+    rng = np.random.default_rng(0)
+    return pd.DataFrame({"age": rng.integers(18, 95, 500), "children": rng.integers(0, 5, 500)})
+
+
+def test_measurements_become_the_intervals_of_discover():
+    rows = people()
+    with pytest.warns(tacit.DefaultBinsWarning, match="as many rows each: age; choose with the option bins") as told:
+        net = tacit.Network.from_edges([("age", "children")], rows)
+    with pytest.warns(tacit.DefaultBinsWarning) as discovered:
+        found = tacit.discover(rows, progress=False).network
+    assert net.bins("age") == found.bins("age")
+    assert len(net.states("age")) == 8
+    assert net.states("children") == found.states("children") == (0, 1, 2, 3, 4)
+    assert [str(one.message) for one in told] == [str(one.message) for one in discovered]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "states"),
+    [({"states": {"age": 100}}, 100), ({"bins": {"age": [18, 60, 95]}}, 2), ({"bins": 3}, 3)],
+)
+def test_what_is_chosen_is_no_measurement(chosen, states):
+    assert len(tacit.Network.from_edges([("age", "children")], people(), **chosen).states("age")) == states
+
+
+def test_a_category_of_numbers_is_no_measurement():
+    rows = people().astype({"age": "category"})
+    assert len(tacit.Network.from_edges([("age", "children")], rows).states("age")) == 77
+
+
+def test_a_list_of_edges_is_no_name():
+    with pytest.raises(
+        NetworkError, match=r"must be a string or None, got .*; Network.from_edges\(edges, rows\) makes"
+    ):
+        tacit.Network([("A", "B")])

@@ -60,6 +60,7 @@ def test_a_number_is_read_as_the_interval_it_was_drawn_from(edges: list[float], 
     assert column.states().tolist() == [code]
 
 
+@pytest.mark.filterwarnings("ignore::tacit.OpenIntervalWarning")
 @given(EDGES, st.integers(0, 2**32), st.booleans())
 def test_means_and_quantiles_are_those_of_a_piecewise_uniform_distribution(
     edges: list[float], seed: int, infinite: bool
@@ -78,6 +79,7 @@ def test_means_and_quantiles_are_those_of_a_piecewise_uniform_distribution(
             np.testing.assert_allclose(quantiles(own, posterior, q)[row], want, rtol=1e-6, atol=1e-6 * scale)
 
 
+@pytest.mark.filterwarnings("ignore::tacit.OpenIntervalWarning")
 def test_shapes_gaps_and_impossible_rows() -> None:
     net = network()
     tac = tacit.compile(net, "Age", evidence=["Sex", "Age"])
@@ -103,3 +105,25 @@ def test_errors() -> None:
     for q in (1.5, [0.1, -1], "a", [[0.5]], np.nan):
         with pytest.raises(TacitError, match="expected a number from 0 to 1"):
             tacit.compile(net, "Age").quantile({}, q)  # type: ignore[arg-type]
+
+
+def test_a_mean_warns_of_an_interval_without_end() -> None:
+    own = variable("Age", None, [-inf, 18, 65, inf])
+    wanted = (
+        r"^means of 'Age' in 2 of 3 rows count all of '\(-inf, 18\)' as 18 and all of '\[65, inf\)' as 65; give finite"
+    )
+    with pytest.warns(tacit.OpenIntervalWarning, match=wanted) as told:
+        means(own, np.array([[0.1, 0.9, 0.0], [0.0, 0.9, 0.1], [1e-10, 1.0, 0.0]]))
+    assert len(told) == 1
+    means(own, np.array([[1e-10, 1.0, 0.0], [np.nan, np.nan, np.nan]]))
+    means(variable("Age", None, [0, 18, inf]), np.array([[1.0, 0.0]]))
+
+
+def test_a_quantile_warns_only_inside_an_interval_without_end() -> None:
+    own = variable("Age", None, [0, 18, 65, inf])
+    posterior = np.array([[0.5, 0.4, 0.1], [0.5, 0.5, 0.0], [np.nan, np.nan, np.nan]])
+    assert quantiles(own, posterior, [0.1, 0.5, 0.9])[1].tolist() == [3.6, 18.0, 55.6]
+    with pytest.warns(
+        tacit.OpenIntervalWarning, match=r"^quantiles of 'Age' in 1 of 3 rows count .* as 65; give finite"
+    ):
+        quantiles(own, posterior, [0.5, 0.95])

@@ -4,9 +4,11 @@ import copy
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 
+import tacit
 from tacit import CPT, Mux, Network, NetworkError, NoisyOr, TacitError, TestingCPT, TooLargeError, UnsetError, examples
 from tests.helpers import close
 from tests.strategies import networks, tied_networks
@@ -469,3 +471,38 @@ def test_a_cpt_that_moves_prints_with_the_names_of_its_new_place():
     assert str(net.cpt("A")).startswith("P(A)")
     assert str(pickle.loads(pickle.dumps(other)).cpt("X")) == str(other.cpt("X"))
     assert str(net.do({"A": "true"}).cpt("A")) == "P(A)\ntrue  false\n   1      0"
+
+
+# questions asked of the network ---------------------------------------------------------------------------
+
+FRAME = pd.DataFrame({"A": ["true", "false"], "C": ["lo", "hi"]}, index=["Ann", "Bob"])
+
+
+@pytest.mark.parametrize("rows", [FRAME, {"A": 0.8, "C": ["lo", None]}, {"C": "lo"}, None])
+def test_a_network_answers_as_its_compiled_query(rows):
+    net = tacit.examples.abc()
+    tac = tacit.compile(net, "B", ["A", "C"])
+    for ours, theirs in (
+        (net.marginals(rows), tac.marginals(rows)),
+        (net.information("B", rows), tac.information(rows)),
+        (net.sensitivity("B", rows).derivatives, tac.sensitivity(rows).derivatives),
+    ):
+        assert list(ours) == list(theirs)
+        for name, value in ours.items():
+            np.testing.assert_allclose(value, theirs[name], rtol=0, atol=1e-12)
+    assert str(net.predict("B", rows)) == str(tac.predict(rows))
+    assert str(net.mpe(rows)) == str(tac.mpe(rows))
+    assert str(net.marginals(rows, labels=True)) == str(tac.marginals(rows, labels=True))
+    told = net.information("B", rows, labels=True, variables=["A"])
+    assert list(told) == ["A"]
+    assert str(told) == str(tac.information(rows, labels=True, variables=["A"]))
+
+
+def test_queries_of_a_network_are_kept(monkeypatch):
+    net = tacit.examples.abc()
+    net.mpe(FRAME)
+    monkeypatch.setattr("tacit.query.network.compiled", None)
+    assert net.mpe(FRAME).to_pandas().index.tolist() == ["Ann", "Bob"]
+    assert net.marginals(FRAME, labels=True).to_pandas().index.tolist() == ["Ann", "Bob"]
+    with pytest.raises(tacit.TacitError):
+        tacit.examples.abc().predict("D", FRAME)

@@ -108,16 +108,55 @@ def test_information_is_one_table(tac):
     assert isinstance(found, Information)
     assert type(plain) is dict
     assert list(found) == list(plain) == ["A", "B", "C"]
-    pd.testing.assert_frame_equal(
-        found.to_pandas(), pd.DataFrame(plain, index=index).rename_axis(columns="variable"), check_names=True
-    )
-    close(found.to_polars()["B"].to_numpy(), plain["B"])
-    assert found.to_arrow().column_names == ["A", "B", "C"]
+    others = pd.DataFrame({"A": plain["A"], "C": plain["C"]}, index=index)  # the query itself is nothing to ask about
+    pd.testing.assert_frame_equal(found.to_pandas(), others.rename_axis(columns="variable"), check_names=True)
+    close(found["B"], plain["B"])
+    close(found.to_polars()["A"].to_numpy(), plain["A"])
+    assert found.to_arrow().column_names == ["A", "C"]
     lines = str(found).splitlines()
     assert lines[0].split() == ["variable", "p-3", "p-17"]
-    assert [line.split()[0] for line in lines[1:]] == ["B", "A", "C"]  # what tells most first
-    assert lines[3].split()[1] == "nan"
+    assert [line.split()[0] for line in lines[1:]] == ["A", "C"]  # what tells most first
+    assert lines[2].split()[1] == "nan"
     assert "<td>" in found._repr_html_()
+
+
+def test_information_about_chosen_variables(tac):
+    found = tac.information({"A": 0.8}, labels=True, variables=["C"])
+    close(found["C"], tac.information({"A": 0.8})["C"])
+    assert list(found) == ["C"]
+    assert str(tac.information(labels=True, variables=["B"])) == "{}"
+    with pytest.raises(tacit.TacitError, match="variables names 'D', which is no variable"):
+        tac.information(variables=["D"])
+    with pytest.raises(tacit.TacitError, match=r"a sequence of names, e.g. \['C'\]"):
+        tac.information(variables="C")
+
+
+def test_a_state_selects_its_column(tac, both):
+    one, two = tac.posterior(ROWS, labels=True), both.posterior({"A": [0.8, 0.3]}, labels=True)
+    assert one["true"].tolist() == one[:, 0].tolist()
+    assert one[1, "false"] == one[1, 1]
+    assert two["false", "hi"].tolist() == two[:, 1, 1].tolist()
+    assert tac.marginals(ROWS, labels=True)["C"]["hi"].tolist() == [0.0, 1.0]
+    with pytest.raises(tacit.TacitError, match=r"'TRUE' is not a state of 'B'; expected one of .* did you mean 'true'"):
+        one["TRUE"]
+    with pytest.raises(tacit.TacitError, match="names 1 states; expected one for each of"):
+        two["false"]
+    with pytest.raises(tacit.TacitError, match="'false' is at the place of a row"):
+        one["false", 0]
+
+
+@pytest.mark.parametrize("ask", ["mpe", "map", "predict"])
+def test_states_print_as_a_table_and_keep_the_index(tac, ask):
+    frame = pd.DataFrame({"A": [0.8] * 30, "C": ["lo", "hi"] * 15}, index=pd.Index([f"p{i}" for i in range(30)]))
+    found = getattr(tac, ask)(frame)
+    assert found.to_pandas().index.equals(frame.index)
+    assert getattr(tac, ask)(tac.read(frame)).to_pandas().index.equals(frame.index)
+    text = str(found)
+    assert "p0" in text
+    assert "..." in text
+    assert text.endswith("30 rows]")
+    assert max(map(len, text.splitlines())) < 120
+    assert getattr(tac, ask)(ROWS).to_pandas().index.tolist() == [0, 1]
 
 
 def test_information_about_nothing_and_of_many_rows():

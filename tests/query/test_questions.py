@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pandas as pd
 import pytest
 from bench.networks import network
 from hypothesis import assume, given
@@ -230,7 +231,9 @@ def test_impossible_rows_have_no_states_and_no_samples():
         best = tac.mpe(rows)
     assert best.states["A"].tolist() == [0, None]
     assert best.log_probability[1] == -np.inf
-    assert best.to_frame()["log_probability"].tolist() == best.log_probability.tolist()
+    assert best.to_pandas()["log_probability"].tolist() == best.log_probability.tolist()
+    pd.testing.assert_frame_equal(best.to_frame(), best.to_pandas())
+    assert best.to_polars().columns == best.to_arrow().column_names == [*best.states, "log_probability"]
     with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
         drawn = tac.sample(rows, n=2)
     assert drawn["A"].tolist() == [[0, 0], [None, None]]

@@ -279,6 +279,7 @@ def test_an_entry_that_a_decision_hangs_on():
     close(at, [0.5, found.posterior[0, 0]])
     entries = found.entries(state="ill")
     assert sorted((abs(e.derivative) for e in entries), reverse=True) == [abs(e.derivative) for e in entries]
+    assert found.to_polars(state="ill")["derivative"].to_list() == found.to_pandas(state="ill")["derivative"].tolist()
     assert found.to_frame(state="ill")["derivative"].tolist() == [e.derivative for e in entries]
     assert "decision changes at" in str(found)
     assert repr(found) == "Sensitivity(of D to 6 entries, 1 row)"

@@ -176,7 +176,7 @@ def test_a_weight_is_the_ratio_of_likelihoods():
     close(one.weight, [np.log(0.9 / 0.05), -np.log(0.9 / 0.05)])
     text = str(found)
     assert (
-        "log-odds of ill=yes, given the others\nfinding         without it  weight\ntest: positive    0.010000   +2.89"
+        "log-odds of ill=no, given the others\nfinding         without it  weight\ntest: positive    0.990000   -2.89"
         in text
     )
     assert "selection" not in text
@@ -235,6 +235,159 @@ def test_what_is_set_is_no_finding():
     (one,) = tac.explain({"treatment": "A", "recovery": "no"}).findings
     assert one.name == "recovery"
     close(one.without, net.posterior("size")[0])
+
+
+# what would change the answer -----------------------------------------------------------------------------
+
+
+@given(strategies.queries(testing=False))
+@settings(max_examples=25, deadline=None)
+def test_changes_are_those_that_flip_the_answer(case):
+    net, query, row = case
+    tac = tacit.compile(net, query, list(row), engine="numpy")
+    assume(not np.isneginf(tac.log_evidence(row)[0]))
+    found = tac.explain(row)
+    best = int(found.posterior.argmax())
+    assume((np.delete(found.posterior, best) < found.posterior[best] - 1e-9).all())
+    expected = set()
+    for name in found.evidence:
+        for to in (None, *net.states(name)):
+            changed = {**row, name: to}
+            if np.isneginf(tac.log_evidence(changed)[0]):
+                continue
+            posterior = semantics.posterior(net, query, changed)[0]
+            assume(abs(posterior.max() - posterior[best]) > 1e-9 or posterior.argmax() == best)
+            if posterior.argmax() != best:
+                expected.add((name, to))
+    assert found.all_changes
+    assert {(change.name, change.to) for change in found.changes} == expected
+    assert [change.to is None for change in found.changes] == sorted(
+        (c.to is None for c in found.changes), reverse=True
+    )
+
+
+def screened(copies=3):
+    """An illness, and findings that all say the same."""
+    net = tacit.Network()
+    net.add("ill", states=["yes", "no"], cpt=[0.1, 0.9])
+    net.add("sign", ["ill"], ["seen", "unseen"], [[0.99, 0.01], [0.02, 0.98]])
+    for i in range(copies):
+        net.add(f"note{i}", ["sign"], ["seen", "unseen"], [[0.999, 0.001], [0.001, 0.999]])
+    return net
+
+
+def test_findings_that_say_the_same_are_told_together():
+    names = ["note0", "note1", "note2"]
+    found = tacit.compile(screened(), "ill", names).explain(dict.fromkeys(names, "seen"))
+    assert max(abs(one.weight[0]) for one in found.findings) < 0.1
+    assert found.together.weight[0] > 3.5
+    close(found.together.without, [0.1, 0.9])
+    text = str(found)
+    assert "all together    0.100000      +3.9" in text
+    assert "No change of a single finding makes another state than ill=yes the most probable." in text
+    assert "No change of a single finding" in found._repr_html_()
+
+
+def test_findings_that_weigh_nothing_are_counted():
+    net = screened(copies=1)
+    for i in range(4):
+        net.add(f"idle{i}", cpt=[0.5, 0.5])
+    text = str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(4)}}))
+    assert "idle3: true " not in text
+    assert text.splitlines()[text.splitlines().index("4 more findings weigh 0") - 1].startswith("all together")
+    assert "idle2: true " in str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(3)}}))
+
+
+def test_the_smallest_change_comes_first(monkeypatch):
+    net = screened(copies=2)
+    tac = tacit.compile(net, "ill", ["note0", "note1", "sign"])
+    found = tac.explain({"note0": "seen", "note1": "seen"})
+    assert [(c.text, c.state) for c in found.changes] == [
+        ("note0: seen -> unseen", "no"),
+        ("note1: seen -> unseen", "no"),
+    ]
+    text = str(found)
+    assert "One change that makes another state the most probable\nchange" in text
+    assert "Removing any one finding leaves ill=yes the most probable." in text
+    alone = tac.explain({"sign": "seen"})
+    assert [c.text for c in alone.changes] == ["without sign: seen", "sign: seen -> unseen"]
+    close(alone.changes[0].posterior, [0.1, 0.9])
+    assert "Removing" not in str(alone)
+    assert "without sign: seen" in alone._repr_html_()
+    monkeypatch.setattr("tacit.theory.explain_changes.MAX_WORK", 0)
+    few = tac.explain({"note0": "seen", "note1": "seen"})
+    assert (few.changes, few.all_changes) == ((), False)
+    assert "No change" not in str(few)
+    assert "Removing any one finding leaves" in str(few)
+
+
+def test_explanations_are_frames():
+    net = screened(copies=1)
+    found = net.explain("ill", {"note0": "seen"})
+    assert found.to_pandas().to_dict("records") == [
+        {
+            "finding": "note0",
+            "value": "seen",
+            "without": found.findings[0].without[0],
+            "weight": found.findings[0].weight[0],
+        }
+    ]
+    assert found.to_polars().columns == ["finding", "value", "without", "weight"]
+    tested = tacit.compile(tacit.examples.abc(), "B", ["A"]).explain({"A": 0.8})
+    assert tested.to_pandas()["margin"].tolist() == [test.margin for test in tested.tests]
+    assert tested.to_polars()["selected"].to_list() == [test.selected for test in tested.tests]
+
+
+# two rows compared ----------------------------------------------------------------------------------------
+
+
+@given(strategies.queries(testing=False), st.data())
+@settings(max_examples=25, deadline=None)
+def test_differences_lead_from_one_row_to_the_other(case, data):
+    net, query, first = case
+    assume(first)
+    second = {n: data.draw(st.sampled_from([None, *net.states(n)])) for n in first}
+    tac = tacit.compile(net, query, list(first), engine="numpy")
+    assume(not any(np.isneginf(tac.log_evidence(row)[0]) for row in (first, second)))
+    found = tac.compare(first, second)
+    close(found.posterior[0], semantics.posterior(net, query, first)[0])
+    close(found.posterior[1], semantics.posterior(net, query, second)[0])
+    row = dict(first)
+    for one in found.differences:
+        row[one.name] = second[one.name]
+        if not np.isneginf(tac.log_evidence(row)[0]):
+            close(one.posterior, semantics.posterior(net, query, row)[0])
+    close(tac.posterior(row), found.posterior[1:])
+
+
+def test_two_rows_of_a_frame_are_compared():
+    net = tacit.examples.kidney_stones()
+    frame = pd.DataFrame({"size": ["small", "large"], "treatment": ["B", None]}, index=["Ann", "Bob"])
+    tac = tacit.compile(net, "recovery", ["treatment"], hard=["size"])
+    found = tac.compare(frame.loc["Ann"], frame.loc["Bob"])
+    assert [(one.name, one.first, one.second) for one in found.differences] == [
+        ("size", "small", "large"),
+        ("treatment", "B", "-"),
+    ]
+    close(found.posterior, tac.posterior(frame))
+    odds = np.log(found.posterior[:, 0] / found.posterior[:, 1])
+    close(sum(one.weight[0] for one in found.differences), odds[1] - odds[0])
+    assert str(found).splitlines()[0] == "P*(recovery) of two rows"
+    assert "log-odds of recovery=yes, set in turn" in str(found)
+    assert found.to_pandas().columns.tolist() == found.to_polars().columns
+    assert tac.compare(frame.loc["Ann"], frame.loc["Bob"], state="no").to_pandas()["weight"][0] > 0
+    assert "treatment" in found._repr_html_()
+    assert str(tac.compare(frame.loc["Ann"], frame.loc["Ann"])).endswith("No findings differ.")
+    with pytest.raises(EvidenceError, match="compare takes one row of evidence, got 2 rows"):
+        tac.compare(frame, frame.loc["Bob"])
+
+
+def test_an_impossible_row_cannot_be_compared():
+    net = tacit.Network()
+    net.add("A", cpt=[1.0, 0.0])
+    net.add("B", ["A"], cpt=[[0.5, 0.5], [0.5, 0.5]])
+    with pytest.raises(EvidenceError, match="the evidence of the second row has probability 0"):
+        tacit.compile(net, "B", ["A"]).compare({}, {"A": "false"})
 
 
 # asked of the network -------------------------------------------------------------------------------------

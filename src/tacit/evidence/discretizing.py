@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, NetworkError, TacitError
 from tacit.base.floats import Floats
-from tacit.base.text import shown
+from tacit.base.text import listed, shown
+from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
 from tacit.evidence.intervals import NUMBER
 from tacit.evidence.labels import as_float, is_missing
@@ -33,6 +34,13 @@ How = str | int | Sequence[float]
 
 class DefaultBinsWarning(UserWarning):
     """Columns of numbers were sorted into intervals that nobody chose."""
+
+
+def warn_of_default_bins(names: Sequence[str]) -> None:
+    """Warn that columns have default intervals, if there are any."""
+    if names:
+        what = f"columns of numbers were sorted into intervals of about as many rows each: {listed(names)}"
+        warn(f'{what}; choose with the option bins ("equal", a number, or edges by column)', DefaultBinsWarning)
 
 
 def discretize(

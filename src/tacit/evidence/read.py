@@ -238,6 +238,8 @@ def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | 
     """One column whose likelihoods are unchecked, in arrays that may be the user's, and whether it broadcasts."""
     if isinstance(values, ForAllRows):
         return _likelihoods(variable, values.likelihoods), True
+    if isinstance(values, Mapping):  # of one row
+        return _likelihoods(variable, _by_state(variable, values)[None]), True
     try:
         column = opened(values)
     except ConversionError as error:
@@ -293,7 +295,7 @@ def _from_objects(variable: Variable, array: NDArray[Any], framed: bool) -> Colu
     if (codes := labels.of_plain_objects(variable, array)) is not None:
         return Column(variable, codes=codes)
     first = next((value for value in array if not is_missing(value)), None)
-    if isinstance(first, list | tuple | np.ndarray):
+    if isinstance(first, list | tuple | np.ndarray | Mapping):
         return _likelihoods(variable, _stacked(variable, array, _missing(array)))
     if not variable.numeric and (values := _numbers(array, codes=variable.states == DEFAULT_STATES)) is not None:
         return first_state(variable, values, framed)
@@ -356,10 +358,21 @@ def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None =
     return Column(variable, given=given)
 
 
+def _by_state(variable: Variable, likelihoods: Mapping[Any, Any]) -> Floats:
+    """The likelihoods (states,) of one row that are given by the names of the states."""
+    by_name = {str(state): value for state, value in likelihoods.items()}
+    names = list(map(str, variable.states))
+    if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
+        problem = f": {shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
+        raise EvidenceError(problem, variable=variable.name)
+    return np.array([by_name[name] for name in names], dtype=np.float64)
+
+
 def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
-        values = as_given(array[i])
+        row = array[i]
+        values = _by_state(variable, row) if isinstance(row, Mapping) else as_given(row)
         if values is None or values.shape != (variable.card,):
             expected = f"one likelihood per state ({listed_states(variable)})"
             raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")

@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
+from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.html import table
 from tacit.base.text import plural
 from tacit.base.version import package
@@ -24,40 +25,79 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Variable
 from tacit.query.answer import warn_impossible
 from tacit.query.intervals import numbers_inside
-from tacit.query.probabilities import index_of
+from tacit.query.probabilities import MAX_LINES, index_of, row_name
 from tacit.query.query import Query
 
 Labels = NDArray[Any]
 Codes = NDArray[np.integer]
 MAX_ROWS, MAX_COLUMNS = 10, 12  # that a notebook shows
+MAX_PRINTED, MAX_SIDE_BY_SIDE = 20, 8  # rows as text, one below the other or beside it
 MAX_SAMPLES = 2**15  # drawn at a time; more do not fit into the caches
 
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """States of some variables that are jointly most probable, row by row.
+    """States of some variables that are jointly most probable, row by row. Made by `TAC.mpe` and `TAC.map`.
 
     `states` maps names to labels (rows,), and `log_probability` (rows,) is the logarithm of p*(states, evidence). Where
-    the evidence is impossible, states are None and the logarithm is minus infinity.
+    the evidence is impossible, states are None and the logarithm is minus infinity. `index` is that of the pandas frame
+    that the rows came from, if they did.
+
+    >>> import tacit
+    >>> tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"]).mpe({"A": 0.8, "C": ["lo", "hi"]})
+    variable                 0          1
+    A                    false       true
+    B                    false       true
+    C                       lo         hi
+    log probability  -2.764621  -1.820159
     """
 
     states: Mapping[str, Labels]
     log_probability: Floats
+    index: Any = None
 
     def __len__(self) -> int:
         return len(self.log_probability)
 
+    def _columns(self) -> dict[str, NDArray[Any]]:
+        return {**self.states, "log_probability": self.log_probability}
+
+    def to_pandas(self) -> Any:
+        """A pandas frame: a column for every variable, and `log_probability`, with the index of the rows."""
+        return package("pandas", "frames").DataFrame(self._columns(), index=self.index)
+
+    def to_polars(self) -> Any:
+        """A polars frame: a column for every variable, and `log_probability`."""
+        return package("polars", "frames").DataFrame(_lists(self._columns()))
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table: a column for every variable, and `log_probability`."""
+        return package("pyarrow", "cli").table(_lists(self._columns()))
+
     def to_frame(self) -> Any:
-        """A pandas frame: a column for every variable, and `log_probability`."""
-        pandas = package("pandas", "frames", "to_frame")
-        return pandas.DataFrame({**self.states, "log_probability": self.log_probability})
+        """The same as `to_pandas`, by its former name."""
+        return self.to_pandas()
+
+    def _grid(self) -> Grid:
+        """A line for each variable: there are more of them than rows that are looked at together."""
+        names, rows = list(self.states), ends(len(self), MAX_SIDE_BY_SIDE)
+        places = ends(len(names), MAX_LINES)
+        body = [
+            (GAP,) * (1 + len(rows)) if place is None else (names[place], *_words(self.states[names[place]], rows))
+            for place in places
+        ]
+        logs = (GAP if row is None else f"{self.log_probability[row]:.6f}" for row in rows)
+        head = ("variable", *(row_name(self.index, row) for row in rows))
+        hidden = None in rows or None in places
+        note = f"[{plural(len(names), 'variable')} x {plural(len(self), 'row')}]" if hidden else ""
+        return Grid([head], [*body, ("log probability", *logs)], note=note)
 
     def __repr__(self) -> str:
-        names = len(self.states)
-        return f"Assignment({names} variable{'s' * (names != 1)}, {plural(len(self), 'row')})"
+        return str(self._grid()) if len(self) else f"no rows of {', '.join(self.states)}"
 
     def _repr_html_(self) -> str:
-        return _columns_html(repr(self), {**self.states, "log probability": self.log_probability})
+        title = f"Assignment({plural(len(self.states), 'variable')}, {plural(len(self), 'row')})"
+        return _columns_html(title, {**self.states, "log probability": self.log_probability})
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +106,12 @@ class Prediction(NDArrayOperatorsMixin):
 
     `labels` (rows,) are the states, and `probability` (rows,) the posteriors of these. Of several query variables,
     labels are (rows, variables). Where the evidence is impossible, labels are None and probabilities NaN.
+
+    >>> import tacit
+    >>> tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"]).predict({"A": 0.8, "C": ["lo", "hi"]})
+           B  probability
+    0  false     0.530769
+    1   true     0.676000
     """
 
     names: tuple[str, ...]
@@ -94,11 +140,29 @@ class Prediction(NDArrayOperatorsMixin):
         """A pandas frame: the labels of each query variable, and `probability`, with the index of the rows."""
         return package("pandas", "frames").DataFrame(self._columns(), index=self.index)
 
+    def to_polars(self) -> Any:
+        """A polars frame: the labels of each query variable, and `probability`."""
+        return package("polars", "frames").DataFrame(_lists(self._columns()))
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table: the labels of each query variable, and `probability`."""
+        return package("pyarrow", "cli").table(_lists(self._columns()))
+
+    def _grid(self) -> Grid:
+        rows = ends(len(self), MAX_PRINTED)
+        *labels, _ = self._columns().values()
+        cells = [_words(column, rows) for column in labels]
+        sure = [GAP if row is None else probability(float(self.probability[row])) for row in rows]
+        body = list(zip((row_name(self.index, row) for row in rows), *cells, sure, strict=True))
+        note = f"[{plural(len(self), 'row')}]" if None in rows else ""
+        return Grid([("", *self.names, "probability")], body, note=note)
+
     def __repr__(self) -> str:
-        return f"Prediction({', '.join(self.names)}: {plural(len(self), 'row')})"
+        return str(self._grid()) if len(self) else f"no rows of {', '.join(self.names)}"
 
     def _repr_html_(self) -> str:
-        return _columns_html(repr(self), self._columns())
+        title = f"Prediction({', '.join(self.names)}: {plural(len(self), 'row')})"
+        return _columns_html(title, self._columns())
 
 
 class Samples(dict[str, Labels]):
@@ -111,6 +175,16 @@ class Samples(dict[str, Labels]):
         flat = {name: column.reshape(-1) for name, column in self.items()}
         numbers = dict(zip(("row", "sample"), np.indices(shape).reshape(2, -1), strict=True)) if each else {}
         return _columns_html(title, {**numbers, **flat})
+
+
+def _words(labels: Labels, rows: Sequence[int | None]) -> list[str]:
+    """The labels of some rows as text."""
+    return [GAP if row is None else str(labels[row]) for row in rows]
+
+
+def _lists(columns: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """Columns as lists, of which frame libraries find the type themselves."""
+    return {name: column.tolist() for name, column in columns.items()}
 
 
 def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
@@ -139,7 +213,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")
     states = {name: _labels(net.variable(name), np.concatenate(codes[name]), impossible) for name in names}
-    return Assignment(states, log_probability)
+    return Assignment(states, log_probability, index_of(evidence, known.rows))
 
 
 def prediction(query: Query, evidence: EvidenceLike | None) -> Prediction:

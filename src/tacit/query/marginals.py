@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats, divide
 from tacit.base.progress import Progress
 from tacit.base.text import large
@@ -20,6 +20,7 @@ from tacit.engines.results import Array
 from tacit.evidence.column import Column, Evidence, blocks
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
+from tacit.model.variable import similar
 from tacit.query.answer import warn_impossible
 from tacit.query.query import Query
 
@@ -60,26 +61,45 @@ def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
     return posteriors
 
 
-def information(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> dict[str, Floats]:
+def information(
+    query: Query,
+    evidence: EvidenceLike | None,
+    pause: Callable[[], None] = no_pause,
+    variables: Iterable[str] | None = None,
+) -> dict[str, Floats]:
     """By how much the entropy of a query is expected to drop if a variable's state is observed: see `TAC.information`.
 
     That is the mutual information of the two given the evidence. Their joint distribution comes from derivatives of the
     query's joint by the likelihoods of all variables, one backward pass for each state of the query. `pause` is called
-    between these, and may raise to end the work.
+    between these, and may raise to end the work. Only some `variables` are answered for if they are named.
     """
     require_few_sweeps(query, "information")
+    names = query.variables if variables is None else _named(query, variables)
     rows = distinct(query.read(evidence))
-    drops, impossible = _drops(query, rows.known, pause)
+    drops, impossible = _drops(query, names, rows.known, pause)
     warn_impossible(rows.for_all(impossible), "their information is NaN")
     return {name: rows.for_all(drop) for name, drop in drops.items()}
 
 
-def _drops(query: Query, known: Evidence, pause: Callable[[], None]) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
+def _named(query: Query, variables: Iterable[str]) -> tuple[str, ...]:
+    """Names of variables, as a user lists them."""
+    if isinstance(variables, str):
+        raise TacitError(f"variables must be a sequence of names, e.g. [{variables!r}]")
+    names = tuple(dict.fromkeys(variables))
+    for name in names:
+        if name not in query.variables:
+            raise TacitError(f"variables names {name!r}, which is no variable{similar(name, query.variables)}")
+    return names
+
+
+def _drops(
+    query: Query, names: Sequence[str], known: Evidence, pause: Callable[[], None]
+) -> tuple[dict[str, Floats], NDArray[np.bool_]]:
     """The expected drops of entropy in some rows, and which rows are impossible."""
     asked = companion_for(query, query.question, known)
     states = asked.program.outputs
     engine = asked.engine().runner(known.rows * states, Sweep.HELD)
-    drops = {name: np.empty(known.rows) for name in query.variables}
+    drops = {name: np.empty(known.rows) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)
     at_once = max(1, engine.gradient_chunk // states)  # pairs of states take as much room as values
     with Progress("information", known.rows * states) as progress:

@@ -16,7 +16,8 @@ from tacit.base.lru import LRUCache
 from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
-from tacit.evidence.discretizing import How, discretize
+from tacit.evidence.column_summary import summary_of
+from tacit.evidence.discretizing import How, discretize, warn_of_default_bins
 from tacit.evidence.observed_states import observed_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
@@ -26,14 +27,16 @@ from tacit.model.intervals import Edges, checked_edges
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.model.variable import Label, Variable, listed_states, similar
-from tacit.query.assignments import Labels, Samples, samples
+from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
-from tacit.query.probabilities import Probabilities, with_labels
+from tacit.query.probabilities import Information, Marginals, Probabilities, with_labels
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
+from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.views.drawing import Drawing
     from tacit.views.page import Explorer
@@ -57,8 +60,11 @@ class Network(Model):
     """
 
     def __init__(self, name: str | None = None, selection: str = "ancestral") -> None:
+        if isinstance(name, Iterable) and not isinstance(name, str):
+            problem = f"a network's name must be a string or None, got {shown(name)}"
+            raise NetworkError(f"{problem}; Network.from_edges(edges, rows) makes a network of edges")
         super().__init__(name, selection)
-        self._compiled: LRUCache[Query | TooLargeError] = LRUCache(MAX_COMPILED)  # or why there is no such query
+        self._compiled: LRUCache[UserQuery | TooLargeError] = LRUCache(MAX_COMPILED)  # or why there is no such query
         self._of_labels: LRUCache[OneRow] = LRUCache(MAX_COMPILED)  # by the query and the names of one row of labels
 
     def __getstate__(self) -> dict[str, Any]:
@@ -160,6 +166,9 @@ class Network(Model):
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
+        all together    0.802857  +0.468
+        <BLANKLINE>
+        No change of a single finding makes another state than recovery=yes the most probable.
         """
         from tacit.theory.explain import explain, one_row
 
@@ -171,6 +180,92 @@ class Network(Model):
             tac = self._query(asked, known)
         return explain(tac, Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given}), state)
 
+    def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
+        """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> examples.abc().predict("B", {"A": 0.8, "C": ["lo", "hi"]})
+               B  probability
+        0  false     0.530769
+        1   true     0.676000
+        """
+        tac, known = self._asked(query, evidence)
+        return tac.predict(known)
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
+
+    @overload
+    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
+
+    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
+        """The posterior of every variable for every row; see `TAC.marginals`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> {name: p.round(4).tolist() for name, p in examples.abc().marginals({"A": 0.8, "C": "lo"}).items()}
+        {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
+        """
+        tac, known = self._asked(None, evidence)
+        return tac.marginals(known, labels=True) if labels else tac.marginals(known)
+
+    def mpe(self, evidence: EvidenceLike | None = None) -> Assignment:
+        """The jointly most probable states of all variables; see `TAC.mpe`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> {name: states[0] for name, states in examples.abc().mpe({"C": "hi"}).states.items()}
+        {'A': 'false', 'B': 'true', 'C': 'hi'}
+        """
+        tac, known = self._asked(None, evidence)
+        return tac.mpe(known)
+
+    @overload
+    def information(
+        self,
+        query: str | Sequence[str],
+        evidence: EvidenceLike | None = None,
+        labels: Literal[False] = False,
+        variables: Iterable[str] | None = None,
+    ) -> dict[str, Floats]: ...
+
+    @overload
+    def information(
+        self,
+        query: str | Sequence[str],
+        evidence: EvidenceLike | None = None,
+        *,
+        labels: Literal[True],
+        variables: Iterable[str] | None = None,
+    ) -> Information: ...
+
+    def information(
+        self,
+        query: str | Sequence[str],
+        evidence: EvidenceLike | None = None,
+        labels: bool = False,
+        variables: Iterable[str] | None = None,
+    ) -> dict[str, Floats] | Information:
+        """What each variable would tell about a query; see `TAC.information`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> {name: drop.round(4).tolist() for name, drop in examples.abc().information("B", {"C": "lo"}).items()}
+        {'A': [0.0766], 'B': [0.668], 'C': [nan]}
+        """
+        tac, known = self._asked(query, evidence)
+        if labels:
+            return tac.information(known, labels=True, variables=variables)
+        return tac.information(known, variables=variables)
+
+    def sensitivity(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Sensitivity:
+        """How a posterior depends on the numbers; see `TAC.sensitivity`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> examples.abc().sensitivity("B", {"A": 0.8, "C": "lo"}).entries()[0].name
+        "P(A='true')"
+        """
+        from tacit.query.sensitivity import sensitivity
+
+        return sensitivity(*self._asked(query, evidence))
+
     def log_likelihood(self, rows: EvidenceLike | None = None) -> Floats:
         """The logarithm of p*(evidence) of every row: (rows,); minus infinity where it is impossible.
 
@@ -181,23 +276,31 @@ class Network(Model):
         known = self._read(rows)
         return self._query(None, known).log_evidence(known)
 
-    def _query(self, asked: Asked, known: Evidence) -> Query:
+    def _asked(self, query: str | Sequence[str] | None, evidence: EvidenceLike | None) -> tuple[UserQuery, Evidence]:
+        """A query for evidence, and the evidence, which was read once."""
+        asked = checked_query(self, query)
+        known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())
+        return self._query(asked, known), known
+
+    def _query(self, asked: Asked, known: Evidence) -> UserQuery:
         """A query for such evidence; of one row, where that is refused or slow, for its own states."""
         hard = tuple(sorted(known.fully_observed))
         soft = tuple(sorted(n for n in known.columns if n not in hard))
 
-        def special() -> Query:
+        def special() -> UserQuery:
             given = {name: self.states(name)[int(known.columns[name].states()[0])] for name in hard}
             return self._kept(asked, soft, (), given)
 
         return for_one_row(lambda: self._kept(asked, soft, hard, {}), special if hard and known.rows == 1 else None)
 
-    def _kept(self, asked: Asked, soft: tuple[str, ...], hard: tuple[str, ...], given: Mapping[str, Label]) -> Query:
+    def _kept(
+        self, asked: Asked, soft: tuple[str, ...], hard: tuple[str, ...], given: Mapping[str, Label]
+    ) -> UserQuery:
         """A query that is compiled on first use and kept; if it is refused, the reason is kept."""
 
-        def make() -> Query | TooLargeError:
+        def make() -> UserQuery | TooLargeError:
             try:
-                return compiled(Query, self, asked, soft, hard, CompileOptions(given=given))
+                return compiled(UserQuery, self, asked, soft, hard, CompileOptions(given=given))
             except TooLargeError as error:
                 return TooLargeError(str(error))
 
@@ -279,7 +382,9 @@ class Network(Model):
             Further variables, which need not have edges.
         bins
             Makes numeric columns of `rows` interval variables: edges by column, or anything else that
-            `tacit.discretize` takes.
+            `tacit.discretize` takes. Measurements that it does not name, which are fractions or more than 12 different
+            whole numbers, have intervals of about as many rows each, as in `tacit.discover`; a `DefaultBinsWarning`
+            says so. A category is no measurement.
 
         >>> import tacit
         >>> rows = {"rain": ["yes", "no", "no", "no"], "wet": ["wet", "dry", "wet", "dry"]}
@@ -415,9 +520,27 @@ def _intervals(
     nodes: Collection[str],
     listed: Collection[str],
 ) -> dict[str, Edges]:
-    """The edges of the numeric columns among some nodes whose states are not listed."""
-    if bins is None:
-        return {}
+    """The edges of the numeric columns among some nodes whose states are not listed.
+
+    Measurements that `bins` does not name have the intervals that `tacit.discover` gives them.
+    """
+    chosen = {} if bins is None else _chosen_intervals(columns, bins, nodes, listed)
+    if bins is not None and not isinstance(bins, Mapping):
+        return chosen
+    free = [name for name in nodes if name in columns and name not in listed and name not in chosen]
+    summaries = {name: summary_of(name, columns[name]) for name in free}
+    measured = [name for name, summary in summaries.items() if summary.measured]
+    warn_of_default_bins(measured)
+    return chosen | {name: summaries[name].edges(name, "quantile") for name in measured}
+
+
+def _chosen_intervals(
+    columns: Mapping[Any, Any],
+    bins: How | Mapping[str, How],
+    nodes: Collection[str],
+    listed: Collection[str],
+) -> dict[str, Edges]:
+    """The edges that `bins` asks for."""
     if isinstance(bins, Mapping):
         for name in bins:
             if name not in nodes:

@@ -15,8 +15,9 @@ from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.version import package
+from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
-from tacit.model.variable import Label, Variable, state_column
+from tacit.model.variable import Label, Variable, similar, state_column
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
 MAX_COLUMNS = 10
@@ -27,7 +28,8 @@ class Probabilities(NDArrayOperatorsMixin):
     """Probabilities (rows, states of the first variable, states of the second, ...), and what these are called.
 
     It prints as a table, converts to frames, and can be used as an array: what NumPy makes of it, indexing and
-    arithmetic give plain arrays.
+    arithmetic give plain arrays. The name of a state selects its column, `posterior["true"]`; of several variables,
+    one name for each does.
 
     Attributes
     ----------
@@ -47,8 +49,8 @@ class Probabilities(NDArrayOperatorsMixin):
     B      true     false
     0  0.469231  0.530769
     1  0.676000  0.324000
-    >>> posterior[:, 0].round(4), posterior.shape
-    (array([0.4692, 0.676 ]), (2, 2))
+    >>> posterior["true"].round(4), posterior[:, 0].round(4), posterior.shape
+    (array([0.4692, 0.676 ]), array([0.4692, 0.676 ]), (2, 2))
     >>> posterior.to_pandas().round(4).to_dict("list")
     {'true': [0.4692, 0.676], 'false': [0.5308, 0.324]}
     """
@@ -68,7 +70,28 @@ class Probabilities(NDArrayOperatorsMixin):
         return len(self.array)
 
     def __getitem__(self, place: Any) -> Any:
-        return self.array[place]
+        return self.array[self._place(place)]
+
+    def _place(self, place: Any) -> Any:
+        """A place in the array: names of states are those of the first variable, the second, and so on."""
+        parts = place if isinstance(place, tuple) else (place,)
+        if not any(isinstance(part, str) for part in parts):
+            return place
+        if all(isinstance(part, str) for part in parts):
+            if len(parts) != len(self.variables):
+                raise TacitError(f"{place!r} names {len(parts)} states; expected one for each of {self.variables}")
+            parts = (slice(None), *parts)
+        return tuple(self._code(axis - 1, part) if isinstance(part, str) else part for axis, part in enumerate(parts))
+
+    def _code(self, axis: int, name: str) -> int:
+        """The place of a state among those of a variable, by its name."""
+        if not 0 <= axis < len(self.variables):
+            raise TacitError(f"{name!r} is at the place of a row; states come after it")
+        names = list(map(str, self.states[axis]))
+        if name not in names:
+            problem = f"{name!r} is not a state of {self.variables[axis]!r}; expected one of {names}"
+            raise TacitError(f"{problem}{similar(name, names)}")
+        return names.index(name)
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.array)
@@ -120,7 +143,7 @@ class Probabilities(NDArrayOperatorsMixin):
             (name, *(GAP if place is None else str(states[int(place[i])]) for place in places))
             for i, (name, states) in enumerate(zip(self.variables, self.states, strict=True))
         ]
-        body = [(_row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
+        body = [(row_name(self.index, row), *_cells(flat(self.array), row, columns)) for row in rows]
         hidden = None in rows or None in columns
         return Grid(head, body, note=f"[{len(self):,} rows x {count:,} columns]" if hidden else "")
 
@@ -180,7 +203,7 @@ class Marginals(dict[str, Probabilities]):
         body = [_line(rows, None if place is None else lines[place]) for place in shown]
         hidden = None in rows or None in shown
         note = f"[{len(lines):,} states of {len(self):,} variables x {len(first):,} rows]" if hidden else ""
-        return Grid([("variable", "state", *(_row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
+        return Grid([("variable", "state", *(row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
 
     def __repr__(self) -> str:
         return str(self._grid()) if self else "{}"
@@ -193,39 +216,44 @@ class Information(dict[str, Floats]):
     """What observing each variable is expected to tell about a query, in nats; a dictionary that prints as one table.
 
     Its values are (rows,), in the order of the network. Variables that tell most in the rows together are printed
-    first; that of the query itself is all that is left to learn. NaN: the state is observed already.
+    first. NaN: the state is observed already. The table and the frames leave out the query itself, which nobody can be
+    asked about: what it would tell is its entropy now, `information["B"]`.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> tac.information({"C": ["lo", None]}, labels=True)
     variable         0         1
-    B         0.667952  0.688139
     A         0.076581  0.110413
     C              nan  0.005721
     """
 
-    def __init__(self, drops: Mapping[str, Floats], index: Any = None) -> None:
+    def __init__(self, drops: Mapping[str, Floats], index: Any = None, query: Sequence[str] = ()) -> None:
         super().__init__(drops)
-        self.index = index
+        self.index, self.query = index, tuple(query)
+
+    def _others(self) -> dict[str, Floats]:
+        """All variables but the query."""
+        return {name: drop for name, drop in self.items() if name not in self.query}
 
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each variable."""
         pandas = package("pandas", "frames")
-        return pandas.DataFrame(dict(self), index=self.index).rename_axis(columns="variable")
+        return pandas.DataFrame(self._others(), index=self.index).rename_axis(columns="variable")
 
     def to_polars(self) -> Any:
         """A polars frame with a column for each variable."""
-        return package("polars", "frames").DataFrame(dict(self))
+        return package("polars", "frames").DataFrame(self._others())
 
     def to_arrow(self) -> Any:
         """A pyarrow table with a column for each variable."""
-        return package("pyarrow", "cli").table(dict(self))
+        return package("pyarrow", "cli").table(self._others())
 
     def _grid(self) -> Grid:
-        total = {name: float(np.nansum(drop)) for name, drop in self.items()}
-        told = [name for name, drop in self.items() if not np.isnan(drop).all()]
-        names = [*sorted(told, key=lambda name: -total[name]), *(name for name in self if name not in set(told))]
-        count = len(next(iter(self.values())))
+        others = self._others()
+        total = {name: float(np.nansum(drop)) for name, drop in others.items()}
+        told = [name for name, drop in others.items() if not np.isnan(drop).all()]
+        names = [*sorted(told, key=lambda name: -total[name]), *(name for name in others if name not in set(told))]
+        count = len(next(iter(others.values())))
         rows, shown = ends(count, MAX_COLUMNS), ends(len(names), MAX_LINES)
         values = np.stack([self[name] for name in names])
         body = [
@@ -233,14 +261,14 @@ class Information(dict[str, Floats]):
             for place in shown
         ]
         hidden = None in rows or None in shown
-        note = f"[{len(self):,} variables x {count:,} rows]" if hidden else ""
-        return Grid([("variable", *(_row_name(self.index, row) for row in rows))], body, note=note)
+        note = f"[{len(others):,} variables x {count:,} rows]" if hidden else ""
+        return Grid([("variable", *(row_name(self.index, row) for row in rows))], body, note=note)
 
     def __repr__(self) -> str:
-        return str(self._grid()) if self else "{}"
+        return str(self._grid()) if self._others() else "{}"
 
     def _repr_html_(self) -> str | None:
-        return self._grid().html() if self else None
+        return self._grid().html() if self._others() else None
 
 
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:
@@ -249,8 +277,13 @@ def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> 
 
 
 def index_of(evidence: Any, rows: int) -> Any:
-    """The index of a pandas frame of evidence, or of the first column of pandas in a mapping; None without any."""
-    if isinstance(evidence, Mapping):
+    """The index of a pandas frame of evidence, or of the first column of pandas in a mapping; None without any.
+
+    Evidence that was read keeps that of its columns.
+    """
+    if isinstance(evidence, Evidence):
+        index = next((column.index for column in evidence.columns.values() if column.index is not None), None)
+    elif isinstance(evidence, Mapping):
         index = next((index for column in evidence.values() if (index := column_index(column)) is not None), None)
     else:
         index = frame_index(evidence)
@@ -263,7 +296,7 @@ def joint_columns(states: Iterable[tuple[str, Iterable[Label]]]) -> Iterator[str
     return map(",".join, itertools.product(*columns))
 
 
-def _row_name(index: Any, row: int | None) -> str:
+def row_name(index: Any, row: int | None) -> str:
     """The index of a row in its frame, or its number."""
     if row is None:
         return GAP

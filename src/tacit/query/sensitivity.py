@@ -177,10 +177,18 @@ class Sensitivity:
         posterior: Floats = self.asked.with_network(net).posterior(known)[0]
         return posterior
 
-    def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
+    def to_pandas(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
         """The entries as a pandas frame: node, part, place, name, value, derivative, flips_at."""
-        pandas = package("pandas", "frames", "to_frame")
-        return pandas.DataFrame(self.entries(row, state), columns=list(Entry._fields))
+        return package("pandas", "frames").DataFrame(self.entries(row, state), columns=list(Entry._fields))
+
+    def to_polars(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
+        """The entries as a polars frame, with the columns of `to_pandas`; places are lists."""
+        entries = [entry._asdict() | {"place": list(entry.place)} for entry in self.entries(row, state)]
+        return package("polars", "frames").DataFrame(entries, infer_schema_length=None)
+
+    def to_frame(self, row: int = 0, state: Label | tuple[Label, ...] | None = None) -> Any:
+        """The same as `to_pandas`, by its former name."""
+        return self.to_pandas(row, state)
 
     @UNBOUNDED
     def _flips(self, row: int, key: Key) -> Floats:

@@ -31,6 +31,7 @@ from tacit.query.user_query import UserQuery
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
+    from tacit.theory.explain_difference import Comparison
 
 
 @overload
@@ -130,7 +131,8 @@ class TAC(UserQuery):
     def mean(self, evidence: EvidenceLike | None = None) -> Floats:
         """The mean of the query, an interval variable, given each row of evidence: (rows,).
 
-        Numbers are taken to be uniform within each interval; all of a half-infinite one counts as its finite edge.
+        Numbers are taken to be uniform within each interval; all of a half-infinite one counts as its finite edge, of
+        which an `OpenIntervalWarning` tells.
 
         >>> import tacit
         >>> net = tacit.Network()
@@ -146,7 +148,7 @@ class TAC(UserQuery):
         """Quantiles of the query, an interval variable, given each row of evidence; the median, if `q` is left out.
 
         Of a number `q`, (rows,); of several, (rows, len(q)). As for `mean`, numbers are taken to be uniform within
-        each interval, and a half-infinite one to be its finite edge.
+        each interval, and a half-infinite one to be its finite edge, with the same warning.
 
         >>> import tacit
         >>> net = tacit.Network()
@@ -186,8 +188,10 @@ class TAC(UserQuery):
 
         Of a network without testing nodes, what each finding adds given all the others: the posterior without it, and
         its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`). Findings with
-        the largest weights come first. `state` is the state of the query to explain; without it, weights are those of
-        the first of two states, or else of the most probable one. What the row sets (`do=`) is no finding.
+        the largest weights come first, and all of them together last: several that say the same weigh little each.
+        Weights are those of the most probable state; `state` chooses another. Then come the changes of a single
+        finding that make another state the most probable one, the smallest first. What the row sets (`do=`) is no
+        finding.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -213,6 +217,9 @@ class TAC(UserQuery):
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
+        all together    0.802857  +0.468
+        <BLANKLINE>
+        No change of a single finding makes another state than recovery=yes the most probable.
         """
         from tacit.theory.explain import explain, one_row
 
@@ -226,6 +233,31 @@ class TAC(UserQuery):
         seen = {n: c for n, c in known.columns.items() if n not in states and n not in self.given}
         why = explain(after, Evidence(1, seen), state)
         return replace(why, evidence={f"do({name})": str(value) for name, value in states.items()} | dict(why.evidence))
+
+    def compare(self, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:
+        """Why two rows of evidence get different answers: the findings that differ, and what each adds.
+
+        Each finding is set in its turn to what the second row says, and its weight is by how much that raises the
+        log-odds of a state: the most probable one of the first row, or `state`. Those that move the answer most by
+        themselves are set first; other orders share the same difference out in other ways. Rows of a pandas frame are
+        `frame.iloc[0]`, or `frame.loc["name"]`.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
+        >>> print(tac.compare({"size": "small", "treatment": "B"}, {"size": "large", "treatment": "A"}))
+        P*(recovery) of two rows
+        recovery     first    second  difference
+        yes       0.866667  0.730038   -0.136629
+        no        0.133333  0.269962   +0.136629
+        <BLANKLINE>
+        What each finding adds to the log-odds of recovery=yes, set in turn
+        finding    first  second       yes  weight
+        size       small  large   0.687500   -1.08
+        treatment  B      A       0.730038  +0.206
+        """
+        from tacit.theory.explain_difference import compare
+
+        return compare(self, first, second, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
         """The posterior of every step `name[t]`, from the evidence of steps up to t alone: (rows, steps, states).

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, overload
 
 from tacit.base.floats import Floats
@@ -119,30 +120,38 @@ class UserQuery(Query):
 
     @overload
     def information(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False
+        self,
+        evidence: EvidenceLike | None = None,
+        labels: Literal[False] = False,
+        variables: Iterable[str] | None = None,
     ) -> dict[str, Floats]: ...
 
     @overload
-    def information(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Information: ...
+    def information(
+        self, evidence: EvidenceLike | None = None, *, labels: Literal[True], variables: Iterable[str] | None = None
+    ) -> Information: ...
 
     def information(
-        self, evidence: EvidenceLike | None = None, labels: bool = False
+        self, evidence: EvidenceLike | None = None, labels: bool = False, variables: Iterable[str] | None = None
     ) -> dict[str, Floats] | Information:
         """For every variable, by how much the query's entropy is expected to drop if its state were observed: (rows,).
 
         In nats; apart from the query itself, the variable with the largest value is the one to ask about next. NaN
         where the state is observed already. All of it is said of the network that the present evidence selects. Where
         testing nodes are below a variable, observing it may also select other tables, which is not counted. Several
-        query variables may have 1,024 joint states, since each takes a sweep. With `labels`, the dictionary prints as
-        a table, what tells most first, and converts to a frame.
+        query variables may have 1,024 joint states, since each takes a sweep.
+
+        `variables` names those that can be asked about, where others are hidden; without it, all are answered for. With
+        `labels`, the dictionary prints as a table, what tells most first and without the query, and converts to a
+        frame.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
         >>> {name: drop.round(4).tolist() for name, drop in tac.information({"C": "lo"}).items()}
         {'A': [0.0766], 'B': [0.668], 'C': [nan]}
         """
-        drops = information(self, evidence)
+        drops = information(self, evidence, variables=variables)
         if not labels:
             return drops
         rows = len(next(iter(drops.values()), ()))
-        return Information(drops, index_of(evidence, rows))
+        return Information(drops, index_of(evidence, rows), self.question.query)

@@ -8,6 +8,8 @@ from tacit.theory.certified.bounding import Bounds, bounds
 from tacit.theory.certified.monotonicity import Monotonicity, monotone
 from tacit.theory.certified.robustness import Robustness, robust
 from tacit.theory.explain import Explanation
+from tacit.theory.explain_changes import Change
+from tacit.theory.explain_difference import Comparison, Difference
 from tacit.theory.findings import Finding
 from tacit.theory.piecewise import Pieces, Region, pieces
 from tacit.theory.universal.approximation import Approximation, approximate
@@ -16,6 +18,9 @@ from tacit.theory.universal.neural import from_neural_network
 __all__ = [
     "Approximation",
     "Bounds",
+    "Change",
+    "Comparison",
+    "Difference",
     "Explanation",
     "Finding",
     "Monotonicity",

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,20 +16,24 @@ from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
 from tacit.base.html import lines, table
 from tacit.base.text import bars
-from tacit.evidence.column import Column, Evidence
+from tacit.base.version import package
+from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.model import Model
 from tacit.model.variable import Label
 from tacit.query.query import Query
 from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given, state_of
-from tacit.theory.findings import Finding, findings
+from tacit.theory.explain_changes import Change, changes, changes_grid
+from tacit.theory.findings import Finding, findings, said
 from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
 from tacit.theory.selectable import SelectableQuery
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
+NO_WEIGHT = 5e-10  # what rounding leaves of 0
+MAX_IDLE = 3  # findings that weigh nothing, up to which each has a line
 
 
 @dataclass(frozen=True)
@@ -80,7 +85,7 @@ class Test:
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Explanation:
     """Why one row of evidence gets its answer.
 
@@ -104,6 +109,13 @@ class Explanation:
         likelihood of their first states. None if there are more than 6.
     asked_state
         The state that `explain` was asked about, if it was.
+    together
+        What all findings add together, if there are several.
+    changes
+        The single changes of a finding, smallest first, that make another state of the query the most probable one:
+        it is removed, or set to another state.
+    all_changes
+        Whether findings were set to other states; only removed, where that would be too much work.
     """
 
     query: str
@@ -115,16 +127,16 @@ class Explanation:
     coefficients: Mapping[tuple[str, ...], Floats] | None
     findings: tuple[Finding, ...] = ()
     asked_state: Label | None = None
+    together: Finding | None = None
+    changes: tuple[Change, ...] = ()
+    all_changes: bool = False
 
     @property
     def state(self) -> int:
-        """The place of the state that findings are shown for.
-
-        That is the one asked for, or else the first of two, or else the most probable one.
-        """
+        """The place of the state that findings are shown for: the one asked for, or else the most probable one."""
         if self.asked_state is not None:
             return self.states.index(self.asked_state)
-        return 0 if len(self.states) == 2 else int(self.posterior.argmax())
+        return int(self.posterior.argmax())
 
     @property
     def closest(self) -> Test | None:
@@ -133,12 +145,34 @@ class Explanation:
 
     def __str__(self) -> str:
         posterior = f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"
-        return "\n\n".join(filter(None, [posterior, str(self._grid() or ""), "\n".join(self._functions())]))
+        grids = [str(grid) for grid in (self._grid(), self._changes_grid()) if grid]
+        return "\n\n".join(filter(None, [posterior, *grids, *self._stable(), "\n".join(self._functions())]))
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
-        grid = self._grid()
-        return posterior + (grid.html() if grid else "") + lines(self._functions())
+        grids = "".join(grid.html() for grid in (self._grid(), self._changes_grid()) if grid)
+        return posterior + grids + lines([*self._stable(), *self._functions()])
+
+    def to_pandas(self) -> Any:
+        """A pandas frame with a line for each test; without tests, for each finding, about `state`."""
+        return package("pandas", "frames").DataFrame(self._columns())
+
+    def to_polars(self) -> Any:
+        """A polars frame with a line for each test; without tests, for each finding, about `state`."""
+        return package("polars", "frames").DataFrame(self._columns())
+
+    def _columns(self) -> dict[str, list[Any]]:
+        if self.tests:
+            fields = ("node", "parent_state", "posterior", "operator", "threshold", "margin", "selected")
+            return {field: [getattr(test, field) for test in self.tests] for field in fields}
+        return {
+            "finding": [one.name for one in self.findings],
+            "value": [one.value for one in self.findings],
+            "without": [float(one.without[self.state]) for one in self.findings],
+            "weight": [float(one.weight[self.state]) for one in self.findings],
+        }
 
     def _grid(self) -> Grid | None:
         """The tests, or the closest of many; without tests, the findings, those with the largest weights first."""
@@ -149,13 +183,28 @@ class Explanation:
             return Grid([head], cells, len(head), note=_more(len(self.tests), "larger margins"))
         if not self.findings:
             return None
-        state, body = self.state, []
-        for one in sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))[:MAX_SHOWN]:
-            weight = round(float(one.weight[state]), 9) + 0.0  # what rounding leaves of 0 is 0
-            body.append((f"{one.name}: {one.value}", probability(float(one.without[state])), f"{weight:+.3g}"))
+        state = self.state
+        shown = sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))
+        idle = sum(abs(float(one.weight[state])) < NO_WEIGHT for one in shown)
+        if idle > MAX_IDLE:
+            shown = [one for one in shown if not abs(float(one.weight[state])) < NO_WEIGHT]
+        body = [_line(one, state) for one in (*shown[:MAX_SHOWN], *filter(None, [self.together]))]
         title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others"
-        note = _more(len(self.findings), "smaller weights")
+        notes = [_more(len(shown), "smaller weights"), f"{idle} more findings weigh 0" if idle > MAX_IDLE else ""]
+        note = "; ".join(filter(None, notes))
         return Grid([("finding", "without it", "weight")], body, title=title, note=note)
+
+    def _changes_grid(self) -> Grid | None:
+        return changes_grid(self.changes, self.states) if self.changes else None
+
+    def _stable(self) -> list[str]:
+        """That no change, or no removal, of a finding makes another state the most probable one."""
+        if not self.findings or any(change.to is None for change in self.changes):
+            return []
+        best = f"{self.query}={self.states[int(self.posterior.argmax())]}"
+        if self.all_changes and not self.changes:
+            return [f"No change of a single finding makes another state than {best} the most probable."]
+        return [f"Removing any one finding leaves {best} the most probable."] if self.together else []
 
     def _title(self) -> str:
         evidence = ", ".join(f"{name}: {value}" for name, value in self.evidence.items())
@@ -176,6 +225,12 @@ class Explanation:
         return [f"{start} the likelihoods of {', '.join(inputs)}:", *functions] if inputs else functions
 
 
+def _line(one: Finding, state: int) -> tuple[str, str, str]:
+    weight = round(float(one.weight[state]), 9) + 0.0  # what rounding leaves of 0 is 0
+    name = f"{one.name}: {one.value}" if one.value else one.name
+    return name, probability(float(one.without[state])), f"{weight:+.3g}"
+
+
 def _more(count: int, which: str) -> str:
     return f"... and {count - MAX_SHOWN} more, with {which}" if count > MAX_SHOWN else ""
 
@@ -186,10 +241,10 @@ def explain(tac: Query, evidence: EvidenceLike | None = None, state: Label | Non
     return replace(_explained(tac, one_row(read_given(tac, evidence))), asked_state=asked)
 
 
-def one_row(known: Evidence) -> Evidence:
+def one_row(known: Evidence, what: str = "explain") -> Evidence:
     """Evidence of one row; an error if there are more, or none."""
     if known.rows != 1:
-        raise EvidenceError(f"explain takes one row of evidence, got {known.rows} rows")
+        raise EvidenceError(f"{what} takes one row of evidence, got {known.rows} rows")
     return known
 
 
@@ -208,20 +263,27 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
         own = answer.selected[owner].weight[0]
         weights[tests] = (own if table is None else np.minimum(own[..., table:].sum(axis=-1), 1.0)).ravel()
     table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
-    said = {name: _said(column) for name, column in columns.items()}
+    words = {name: said(column) for name, column in columns.items()}
     added: tuple[Finding, ...] = ()
+    flips: tuple[Change, ...] = ()
+    together, complete = None, False
     if not len(query.tests):
         with suppress(TooLargeError):  # to leave out a finding is more work than to answer
-            added = findings(tac, checked.columns, {name: text for name, text in said.items() if name not in tac.given})
+            told = {name: text for name, text in words.items() if name not in tac.given}
+            added, together = findings(tac, checked.columns, told)
+            flips, complete = changes(tac, checked.columns, added)
     return Explanation(
         query=tac.variable.name,
         states=tac.variable.states,
         posterior=answer.posterior[0],
-        evidence=said,
+        evidence=words,
         tests=_tests(query, point, weights),
         network=selected_network(tac.network, answer.selected),
         coefficients=None if table is None else dict(zip(subsets(inputs), table, strict=True)),
         findings=added,
+        together=together,
+        changes=flips,
+        all_changes=complete,
     )
 
 
@@ -255,12 +317,3 @@ def _tests(query: SelectableQuery, point: Floats, weights: Floats) -> tuple[Test
         )
         for i in sorted(range(len(owners)), key=lambda i: (places[owners[i]], query.tests.states[i]))
     )
-
-
-def _said(column: Column) -> str:
-    """The evidence of one row in words: a state, or states with their likelihoods (the first of two)."""
-    if column.codes is not None:
-        return str(column.variable.states[column.codes[0]])
-    states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()
-    shown = list(zip(states, likelihoods, strict=True))[: 1 if len(states) == 2 else None]
-    return " ".join(f"{state} {value:.6g}" for state, value in shown)

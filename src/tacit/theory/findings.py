@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.base.floats import Floats
-from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
-from tacit.query.answer import quietly
+from tacit.query.answer import Answer, quietly
 from tacit.query.query import Query
 
 
@@ -37,42 +36,73 @@ class Finding:
     weight: Floats
 
 
-def findings(tac: Query, columns: Mapping[str, Column], said: Mapping[str, str]) -> tuple[Finding, ...]:
-    """The findings that are `said` in words, of one row with these columns; the query has one variable."""
+def findings(
+    tac: Query, columns: Mapping[str, Column], said: Mapping[str, str]
+) -> tuple[tuple[Finding, ...], Finding | None]:
+    """The findings that are `said` in words, of one row with these columns, and all of them as one if they are several.
+
+    The query has one variable.
+    """
     names = tuple(said)
     if not names:
-        return ()
-    posterior = without_each(tac, columns, names)
+        return (), None
+    posterior = without_each(tac, columns, names, together=len(names) > 1)
     weights = weights_of_evidence(posterior)
-    return tuple(Finding(name, said[name], posterior[i + 1], weights[i]) for i, name in enumerate(names))
+    each = tuple(Finding(name, said[name], posterior[i + 1], weights[i]) for i, name in enumerate(names))
+    return each, Finding("all together", "", posterior[-1], weights[-1]) if len(names) > 1 else None
 
 
-def without_each(tac: Query, columns: Mapping[str, Column], names: Sequence[str]) -> Floats:
-    """The posterior of one row (1 + names, states): with all of it, and without the evidence on each name."""
-    soft = tac.companion(replace(tac.question, hard=())) if set(names) & set(tac.hard) else tac
-    rows = 1 + len(names)
-    repeated = {name: _left_out(column, rows, names) for name, column in columns.items()}
+def without_each(tac: Query, columns: Mapping[str, Column], names: Sequence[str], together: bool = False) -> Floats:
+    """The posterior of one row (1 + names, states): with all of it, and without the evidence on each name.
+
+    With `together`, there is a last row without the evidence on any of them.
+    """
+    nothing = {name: np.ones(columns[name].variable.card) for name in names}
+    changes = [*({name: nothing[name]} for name in names), *([nothing] if together else [])]
     with quietly():
-        return soft.ask(Evidence(rows, repeated)).posterior
+        return ask_varied(tac, columns, changes).posterior
 
 
-def _left_out(column: Column, rows: int, names: Sequence[str]) -> Column:
-    """A column of one row many times, without evidence in the row of its name."""
-    if column.variable.name not in names:
+def ask_varied(tac: Query, columns: Mapping[str, Column], changes: Sequence[Mapping[str, Floats]]) -> Answer:
+    """What one row with these columns says, followed by what it says after each change.
+
+    A change has likelihoods (states,) that replace those of some columns; ones remove a finding.
+    """
+    removed = {name for change in changes for name, new in change.items() if (new > 0).sum() > 1}
+    asked = tac.companion(replace(tac.question, hard=())) if removed & set(tac.hard) else tac
+    varied = {name: _varied(column, [change.get(name) for change in changes]) for name, column in columns.items()}
+    return asked.ask(Evidence(1 + len(changes), varied))
+
+
+def _varied(column: Column, news: Sequence[Floats | None]) -> Column:
+    """A column of one row many times, with other likelihoods in the rows that have some."""
+    if all(new is None for new in news):
         return column
-    place = 1 + names.index(column.variable.name)
-    if column.codes is not None:
-        codes = np.full(rows, column.codes[0])
-        codes[place] = MISSING
-        return Column(column.variable, codes=codes)
-    likelihoods = np.repeat(column.likelihoods(), rows, axis=1)
-    likelihoods[:, place] = 1.0
+    likelihoods = np.repeat(column.likelihoods(), 1 + len(news), axis=1)
+    for row, new in enumerate(news, start=1):
+        if new is not None:
+            likelihoods[:, row] = new
     return Column(column.variable, soft=likelihoods)
 
 
 def weights_of_evidence(posterior: Floats) -> Floats:
     """By how much the log-odds of every state are higher in the first row than in each other: (rows - 1, states)."""
+    odds = log_odds(posterior)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(odds[0] - odds[1:])
+
+
+def log_odds(posterior: Floats) -> Floats:
+    """log(P(q) / (1 - P(q))) for every state: (rows, states)."""
     others = posterior @ (1.0 - np.eye(posterior.shape[-1]))  # 1 - P(q), with all digits where P(q) is near 1
     with np.errstate(divide="ignore", invalid="ignore"):
-        odds = np.log(posterior) - np.log(others)
-        return np.asarray(odds[0] - odds[1:])
+        return np.asarray(np.log(posterior) - np.log(others))
+
+
+def said(column: Column) -> str:
+    """The evidence of one row in words: a state, or states with their likelihoods (the first of two)."""
+    if column.codes is not None:
+        return str(column.variable.states[column.codes[0]])
+    states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()
+    shown = list(zip(states, likelihoods, strict=True))[: 1 if len(states) == 2 else None]
+    return " ".join(f"{state} {value:.6g}" for state, value in shown)

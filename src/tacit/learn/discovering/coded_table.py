@@ -18,11 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.base.text import listed
-from tacit.base.warnings import warn
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_summary import ColumnSummary, summary_of
-from tacit.evidence.discretizing import METHODS, DefaultBinsWarning, How
+from tacit.evidence.discretizing import METHODS, How, warn_of_default_bins
 from tacit.evidence.read import named_columns
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
@@ -179,9 +177,8 @@ def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
             unchosen.append(name)
         else:
             net.add(name, states=summary.states(name))
-    if unchosen and (bins is None or isinstance(bins, Mapping)):
-        what = f"columns of numbers were sorted into intervals of about as many rows each: {listed(unchosen)}"
-        warn(f'{what}; choose with the option bins ("equal", a number, or edges by column)', DefaultBinsWarning)
+    if bins is None or isinstance(bins, Mapping):
+        warn_of_default_bins(unchosen)
     return net
 
 

@@ -102,7 +102,8 @@ def estimate(
         Evidence, in any form that `net.posterior` takes; the path of a table (`.csv` or `.tsv`, plain or gzipped, or
         `.parquet`), which may be larger than the memory; or batches of evidence, from a list, a generator or any other
         iterable. They are read once. Rows that are not complete are kept for EM: in memory, or in a temporary file
-        where they are many.
+        where they are many. A variable of which a frame or a list of dictionaries has no column is hidden, as a
+        `MissingColumnWarning` says; a column of None says that it is meant to be.
     prior
         Pseudo-counts for every free entry, or `(network, strength)`: each row of the tables of that network counts as
         so many rows.

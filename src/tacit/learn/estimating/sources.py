@@ -20,7 +20,7 @@ from tacit.base.text import listed
 from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence, take
-from tacit.evidence.column_names import UnusedColumnWarning
+from tacit.evidence.column_names import UnusedColumnWarning, warn_missing
 from tacit.evidence.read import is_frame, named_columns, read, without_column
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
@@ -135,7 +135,10 @@ def row_batches(net: Network, rows: Any, weights: Any = None) -> Iterator[RowBat
     elif is_stream(rows):
         yield from _gathered(_of_batches(net, rows, weights))
     else:
-        yield _row_batch(net, rows, weights, 0)
+        batch = _row_batch(net, rows, weights, 0)
+        if is_frame(rows):
+            warn_missing([name for name in net if name not in batch.columns])
+        yield batch
 
 
 def _has_columns(table: Mapping[Any, Any]) -> bool:
@@ -149,6 +152,7 @@ def _is_table(rows: Any) -> bool:
 def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[RowBatch]:
     whole = None if weights is None or isinstance(weights, str) else checked_weights(weights)
     first, tables = 0, _with_rows(batches)
+    framed, seen = False, set[str]()
     for table in tables:
         try:
             batch = _row_batch(net, table, weights if whole is None else None, first)
@@ -160,7 +164,11 @@ def _of_batches(net: Network, batches: Iterable[Any], weights: Any) -> Iterator[
             if len(batch.weights) < len(batch.numbers):
                 raise EvidenceError(f"there are {len(whole):,} weights for more rows; expected one per row")
         first += batch.rows
+        framed |= is_frame(table)
+        seen.update(batch.columns)
         yield batch
+    if framed:
+        warn_missing([name for name in net if name not in seen])
     if whole is not None and first < len(whole):
         raise EvidenceError(f"there are {len(whole):,} weights for {first:,} rows; expected one per row")
 

@@ -1,0 +1,96 @@
+"""Which single changes of findings would make another state of a query the most probable one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tacit.base.floats import Floats
+from tacit.base.grid import Grid, probability
+from tacit.evidence.column import Column
+from tacit.model.variable import Label
+from tacit.query.answer import quietly
+from tacit.query.query import Query
+from tacit.theory.findings import Finding, ask_varied
+
+MAX_WORK = 1e10  # multiply-adds of all changes, some seconds, up to which findings are set to other states
+MAX_LINES = 5  # changes that are printed
+CLEARLY = 1e-12  # by which another state must be more probable
+
+
+@dataclass(frozen=True, eq=False)
+class Change:
+    """One change of a finding that makes another state of the query the most probable one.
+
+    Attributes
+    ----------
+    name, value
+        The variable, and what is known of it, in words.
+    to
+        The state that it is set to; None if the finding is removed.
+    state
+        The state of the query that is the most probable one then.
+    posterior
+        P*(q) for every state of the query after the change.
+    """
+
+    name: str
+    value: str
+    to: Label | None
+    state: Label
+    posterior: Floats
+
+    @property
+    def text(self) -> str:
+        """The change in words."""
+        return f"without {self.name}: {self.value}" if self.to is None else f"{self.name}: {self.value} -> {self.to}"
+
+
+def changes(tac: Query, columns: Mapping[str, Column], found: Sequence[Finding]) -> tuple[tuple[Change, ...], bool]:
+    """The changes of findings of one row that make another state the most probable one, the smallest first.
+
+    To remove a finding is less than to set it to another state; of two such changes, the smaller is the one that leaves
+    the more probable findings. Where it would be too much work to set each finding to all of its other states, they
+    are only removed: the second answer is whether that was done.
+    """
+    others = list(_settings(columns, found))
+    complete = tac.multiply_adds * len(others) <= MAX_WORK
+    tried = [*_removals(columns, found), *(others if complete else [])]
+    with quietly():
+        answer = ask_varied(tac, columns, [{one.name: new} for one, _, new in tried])
+        posterior, logs = answer.posterior, answer.log_evidence[1:]
+    best, states = int(posterior[0].argmax()), tac.variable.states
+    flipped = [
+        (to is not None, -float(log), Change(one.name, one.value, to, states[int(after.argmax())], after))
+        for (one, to, _), after, log in zip(tried, posterior[1:], logs, strict=True)
+        if after.max() > after[best] + CLEARLY  # never where the evidence has become impossible
+    ]
+    return tuple(change for *_, change in sorted(flipped, key=lambda one: one[:2])), complete
+
+
+def _removals(columns: Mapping[str, Column], found: Sequence[Finding]) -> Iterator[tuple[Finding, None, Floats]]:
+    for one in found:
+        yield one, None, np.ones(columns[one.name].variable.card)
+
+
+def _settings(columns: Mapping[str, Column], found: Sequence[Finding]) -> Iterator[tuple[Finding, Label, Floats]]:
+    for one in found:
+        column = columns[one.name]
+        now = column.likelihoods()[:, 0]
+        for place, sure in enumerate(np.eye(column.variable.card)):
+            if not np.array_equal(now, sure):
+                yield one, column.variable.states[place], sure
+
+
+def changes_grid(found: Sequence[Change], states: Sequence[Label]) -> Grid:
+    """The smallest changes, as a table."""
+    body = [
+        (one.text, str(one.state), probability(float(one.posterior[states.index(one.state)])))
+        for one in found[:MAX_LINES]
+    ]
+    rest = len(found) - MAX_LINES
+    title = "One change that makes another state the most probable"
+    head = ("change", "to", "its probability")
+    return Grid([head], body, 2, title, f"... and {rest} more, with larger changes" if rest > 0 else "")
