@@ -411,8 +411,9 @@ def test_the_bound_of_costs_is_the_size_of_all_clusters(seed: int) -> None:
             near[a] |= near[node] - {a}
             near[a].discard(node)
         del near[node]
-    assert elimination_size(*np.nonzero(edges), cards, np.inf) == pytest.approx(total)
-    assert elimination_size(*np.nonzero(edges), cards, total - 1) == np.inf
+    workspace = np.empty((8, 8), dtype=bool), np.empty((8, 8), dtype=np.int32)
+    assert elimination_size(*np.nonzero(edges), cards, np.inf, *workspace) == pytest.approx(total)
+    assert elimination_size(*np.nonzero(edges), cards, total - 1, *workspace) == np.inf
 
 
 def test_start_is_where_the_search_begins() -> None:
@@ -440,6 +441,11 @@ def test_it_shows_itself() -> None:
     assert "Discovery(" in repr(discovery)
     assert "5 variables" in repr(discovery)
     assert "score" in discovery._repr_html_()
+    lines = str(discovery).splitlines()[1:]
+    signs = [(discovery.arrows.directed, "->"), (discovery.arrows.undirected, "--")]
+    assert lines == [f"  {a} {sign} {b}" for edges, sign in signs for a, b in edges]
+    sampled = str(tacit.discover(frame_of(2, 5, 100), bootstrap=4))
+    assert sampled.count("% of the samples") == len(lines)
 
 
 def test_doubtful_edges_look_doubtful(tmp_path: Path) -> None:

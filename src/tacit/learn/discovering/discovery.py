@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from tacit.views.drawing import Drawing
 
 
+MAX_LISTED = 40  # edges in a printed discovery
+
+
 class Arrows(NamedTuple):
     """What the data decide about directions: edges that all equivalent graphs share, and those that may be turned."""
 
@@ -94,6 +97,18 @@ class Discovery:
         edges = f"{plural(len(self.network.edges), 'edge')} among {plural(len(self.network), 'variable')}"
         decided = f"{len(self.arrows.directed)} with a direction that the data decide"
         return f"Discovery({edges}, {decided}, score {self.score:.8g} from {counted(self.rows)})"
+
+    def __str__(self) -> str:
+        """The summary, and the edges: with an arrow where the direction is decided."""
+        signs = [(edge, "->") for edge in self.arrows.directed] + [(edge, "--") for edge in self.arrows.undirected]
+        shares = self._shares() or {}
+        lines = []
+        for (a, b), sign in signs[:MAX_LISTED]:
+            share = shares.get((a, b), shares.get((b, a)))
+            lines.append(f"  {a} {sign} {b}" + ("" if share is None else f"  in {share:.0%} of the samples"))
+        if more := len(signs) - len(lines):
+            lines.append(f"  and {more:,} more, in .arrows")
+        return "\n".join([repr(self), *lines])
 
     def _repr_html_(self) -> str:
         values = {

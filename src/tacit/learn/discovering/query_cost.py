@@ -28,6 +28,8 @@ class CostLimit:
         self._variables, self._names, self._limit = variables, names, limit
         self._cards = np.array([len(variables.states(name)) for name in names], dtype=np.float64)
         self._margin = MARGIN
+        square = (len(names), len(names))
+        self._workspace = np.empty(square, dtype=np.bool_), np.empty(square, dtype=np.int32)
 
     def allows(self, edges: Mask) -> bool:
         """Whether a graph is certainly cheap enough."""
@@ -37,7 +39,7 @@ class CostLimit:
 
         limit = self._limit / self._margin
         parents, children = np.divmod(np.flatnonzero(edges), len(edges))
-        return bool(elimination_size(parents, children, self._cards, limit) <= limit)
+        return bool(elimination_size(parents, children, self._cards, limit, *self._workspace) <= limit)
 
     def holds(self, edges: Mask) -> bool:
         """Whether a graph is cheap enough when it is compiled; if not, `allows` will be stricter."""

@@ -91,37 +91,50 @@ def eliminate(adjacent, near, degrees, node):
 
 
 @jit(nogil=True)
-def elimination_size(parents, children, cards, limit):
-    """The entries of all tables that elimination makes, in the order of weighted min-fill; infinite beyond a limit."""
+def mark(node, changed, is_changed, count):
+    """Add a node to those that have changed; how many there are then."""
+    if not is_changed[node]:
+        is_changed[node] = True
+        changed[count] = node
+        return count + 1
+    return count
+
+
+@jit(nogil=True)
+def elimination_size(parents, children, cards, limit, adjacent, near):
+    """The entries of all tables that elimination makes, in the order of weighted min-fill; infinite beyond a limit.
+
+    `adjacent` (nodes, nodes) and `near` (nodes, nodes) are for it to write to: fresh memory would take as long.
+    """
     size = len(cards)
-    adjacent, near = np.zeros((size, size), np.bool_), np.empty((size, size), np.int32)
+    adjacent[:] = False
     degrees, left = np.zeros(size, np.int64), np.arange(size)
     moralize(parents, children, adjacent, near, degrees)
     fills, weights = np.empty(size), np.empty(size)
     for node in range(size):
         fills[node], weights[node] = fill_and_weight(adjacent, near[node, : degrees[node]], cards, node)
-    stale = np.zeros(size, np.bool_)
+    changed, is_changed = np.empty(size, np.int64), np.zeros(size, np.bool_)
     total = 0.0
     for count in range(size, 0, -1):
         place = 0
-        for i in range(count):
-            now, best = left[i], left[place]
-            if fills[now] < fills[best] or (fills[now] == fills[best] and weights[now] < weights[best]):
-                place = i
+        least, weight = fills[left[0]], weights[left[0]]
+        for i in range(1, count):
+            fill = fills[left[i]]
+            if fill < least or (fill == least and weights[left[i]] < weight):
+                place, least, weight = i, fill, weights[left[i]]
         best = left[place]
         left[place : count - 1] = left[place + 1 : count]
-        total += weights[best]
+        total += weight
         if total > limit:
             return np.inf
-        own = near[best, : degrees[best]].copy()
-        stale[own] = True
-        if fills[best] > 0:  # new edges also fill what their ends have in common with others
-            for a in own:
-                stale[near[a, : degrees[a]]] = True
+        changes = 0
+        for a in near[best, : degrees[best]]:
+            changes = mark(a, changed, is_changed, changes)
+            if least > 0:  # new edges also fill what their ends have in common with others
+                for b in near[a, : degrees[a]]:
+                    changes = mark(b, changed, is_changed, changes)
         eliminate(adjacent, near, degrees, best)
-        for i in range(count - 1):
-            node = left[i]
-            if stale[node]:
-                fills[node], weights[node] = fill_and_weight(adjacent, near[node, : degrees[node]], cards, node)
-        stale[:] = False
+        for node in changed[:changes]:
+            is_changed[node] = False
+            fills[node], weights[node] = fill_and_weight(adjacent, near[node, : degrees[node]], cards, node)
     return total

@@ -21,7 +21,7 @@ from tacit.learn.discovering.scoring.family_scores import FamilyScores
 
 MEMORY = 100  # graphs that are tabu
 EQUAL = 1e-9  # a relative difference of scores that is rounding
-STEPS_COSTLY = 100  # in which a change that cost too much is not tried again: each trial is an elimination
+STEPS_COSTLY = 10  # in which a change that cost too much is not tried again: each trial is an elimination
 
 
 @dataclass(eq=False)
