@@ -19,9 +19,10 @@ from tacit.base.text import shown
 from tacit.evidence.discretizing import How, edges_of_counts
 from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
 from tacit.evidence.intervals import NUMBER
-from tacit.evidence.labels import as_float, is_missing
+from tacit.evidence.labels import is_missing
+from tacit.evidence.numbers import as_float, as_number
 from tacit.evidence.observed_states import is_ordered
-from tacit.evidence.states import MISSING_WORDS, as_number
+from tacit.evidence.states import MISSING_WORDS
 from tacit.model.intervals import Edges
 from tacit.model.variable import Label
 
