@@ -17,7 +17,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import shown
 from tacit.evidence.discretizing import How, edges_of_counts
-from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
+from tacit.evidence.frames import EXACT_FLOATS, Coded, ConversionError, Plain, TextColumn, opened
 from tacit.evidence.intervals import NUMBER
 from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float, as_number
@@ -83,6 +83,7 @@ class ColumnSummary:
     categories: tuple[Label, ...] | None = None  # the order of an ordered category
     coded: bool = False  # whole numbers that are categories
     spelled: bool = True  # the texts are numbers of a file, all of which are counted among the numbers
+    problem: str | None = None  # why the values make no variable, whatever else there is
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
         """The values of two parts of a column."""
@@ -97,12 +98,15 @@ class ColumnSummary:
             self.categories or other.categories,
             self.coded or other.coded,
             self.spelled and other.spelled,
+            self.problem or other.problem,
         )
 
     @property
     def measured(self) -> bool:
         """Whether the values are numbers, and so many or such that they are no states."""
-        if self.truths or self.coded or (self.texts and not self.spelled) or not len(self.numbers.values):
+        if self.problem or self.truths or self.coded:
+            return False
+        if (self.texts and not self.spelled) or not len(self.numbers.values):
             return False
         return self.fractions or len(self.numbers.values) > MAX_WHOLE_STATES
 
@@ -113,6 +117,8 @@ class ColumnSummary:
 
     def states(self, name: str) -> tuple[Label, ...]:
         """The states of a variable with these values: sorted, or in the order of an ordered category."""
+        if self.problem is not None:
+            raise EvidenceError(self.problem)
         if self.rows == self.gaps:
             raise EvidenceError(f"column {name!r} has no values at all; leave it out")
         if self.truths and (self.texts or self.whole or self.fractions):
@@ -125,11 +131,13 @@ class ColumnSummary:
         if self.categories is not None:
             return tuple(label for label in self.categories if label in self.texts or label in self.whole)
         if self.texts and self.spelled:
-            return tuple(sorted(self.texts, key=lambda text: (float(text), text)))
+            return tuple(sorted(set(map(_whole, self.texts)), key=lambda text: (float(text), text)))
         return (*sorted(self.whole), *sorted(self.texts))
 
     def edges(self, name: str, how: How) -> Edges:
         """The edges of the intervals that the numbers are sorted into."""
+        if self.problem is not None:
+            raise EvidenceError(self.problem)
         if not self.numeric:
             raise EvidenceError(f"column {name!r} does not hold numbers; leave it out of bins=")
         return edges_of_counts(name, self.numbers.values, self.numbers.counts, how)
@@ -143,13 +151,34 @@ class ColumnSummary:
         return bool(values[-1] - values[0] == len(values) - 1)
 
 
+def _whole(text: str) -> str:
+    """A whole number that a file holds as a float, as programs write it beside a gap, without its fraction.
+
+    >>> [_whole(text) for text in ("2.0", "2", "007", "1e3", "2.50")]
+    ['2', '2', '007', '1000', '2.50']
+    """
+    number = as_number(text)
+    short = isinstance(number, float) and number.is_integer() and abs(number) < EXACT_FLOATS
+    return str(int(number)) if short else text
+
+
 def _few(values: frozenset[Any]) -> frozenset[Any]:
     """Some of the values where there are so many that they only have to be known to be too many."""
     return frozenset(sorted(values)[: MAX_STATES + 1]) if len(values) > MAX_STATES + 1 else values
 
 
 def summary_of(name: str, values: Any, in_file: bool = False) -> ColumnSummary:
-    """The values of one column of any library; text of a file may spell numbers, and may stand for no value."""
+    """The values of one column of any library; text of a file may spell numbers, and may stand for no value.
+
+    What cannot be read is a problem of the column, so that one error can name all columns that have one.
+    """
+    try:
+        return _summary(name, values, in_file)
+    except EvidenceError as error:
+        return ColumnSummary(rows=1, problem=str(error))
+
+
+def _summary(name: str, values: Any, in_file: bool) -> ColumnSummary:
     try:
         column = opened(values)
     except ConversionError as error:
