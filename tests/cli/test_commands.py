@@ -199,7 +199,7 @@ def test_the_most_probable_state_is_written_as_its_label(states, kind):
 def test_a_table_without_rows_gives_one_without_rows(abc):
     Path("rows.csv").write_text("A,C\n")
     assert as_json("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv")["rows"] == 0
-    assert Path("out.csv").read_text() == 'B.true,B.false\n'
+    assert Path("out.csv").read_text() == "B.true,B.false\n"
 
 
 def test_small_row_groups_are_gathered(abc, monkeypatch):

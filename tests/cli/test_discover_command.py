@@ -14,6 +14,7 @@ from pyarrow import csv, parquet  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from tacit.cli.app import app  # noqa: E402
+from tacit.evidence.tables import csv_parquet  # noqa: E402
 from tests.cli.helpers import as_json, tacit_  # noqa: E402
 
 
@@ -202,12 +203,26 @@ def test_all_columns_that_make_no_variable_are_told_at_once():
     assert "1 variable from 300 rows" in tacit_("discover", "people.parquet", "--exclude", "born, id,name")
 
 
+@pytest.mark.parametrize("place", [0, 300, 599])
+def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
+    monkeypatch.setattr(csv_parquet, "BATCH_ROWS", 50)
+    monkeypatch.setattr(csv_parquet, "BLOCK_BYTES", 256)
+    cells = [f"{i / 8}" for i in range(600)]
+    cells[place] = "67,5"
+    write("weights.csv", "a,weight\n" + "".join(f'{"xy"[i % 2]},"{cell}"\n' for i, cell in enumerate(cells)))
+    said = tacit_("discover", "weights.csv", code=1)
+    assert "column 'weight' is text: all values spell numbers but '67,5'; correct them, or make them gaps" in said
+    with pytest.raises(tacit.EvidenceError, match="all values spell numbers but '67,5'"):
+        tacit.discover({"a": ["x", "y"] * 300, "weight": cells}, progress=False)
+
+
 @pytest.mark.filterwarnings("default")  # a note, no error
 def test_the_index_of_a_frame_is_no_variable():
     write("frame.csv", ",a,b\n" + "".join(f"{i},{'xy'[i % 2]},{'uvw'[i % 3]}\n" for i in range(60)))
     found = CliRunner().invoke(app, ["discover", "frame.csv"])
     assert "0 edges among 2 variables from 60 rows" in found.stdout
-    assert found.stderr == "tacit: frame.csv: columns that are not used: a column without a name (the index of a frame?)\n"
+    unused = "a column without a name (the index of a frame?)"
+    assert found.stderr == f"tacit: frame.csv: columns that are not used: {unused}\n"
 
 
 def test_whole_numbers_written_as_floats_are_whole():

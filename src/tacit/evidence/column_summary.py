@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import MAX_LISTED, EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import shown
 from tacit.evidence.discretizing import How, edges_of_counts
 from tacit.evidence.frames import EXACT_FLOATS, Coded, ConversionError, Plain, TextColumn, opened
-from tacit.evidence.intervals import NUMBER
+from tacit.evidence.intervals import NUMBER, spelled_number
 from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float, as_number
 from tacit.evidence.observed_states import is_ordered
@@ -90,7 +90,7 @@ class ColumnSummary:
         return ColumnSummary(
             self.rows + other.rows,
             self.gaps + other.gaps,
-            _few(self.texts | other.texts),
+            _few_texts(self.texts | other.texts),
             _few(self.whole | other.whole),
             self.numbers + other.numbers,
             self.fractions or other.fractions,
@@ -98,8 +98,12 @@ class ColumnSummary:
             self.categories or other.categories,
             self.coded or other.coded,
             self.spelled and other.spelled,
-            self.problem or other.problem,
+            min((one for one in (self.problem, other.problem) if one is not None), default=None),
         )
+
+    def at(self, place: str) -> ColumnSummary:
+        """The summary of a column of a partition, which its problem names, if there is one."""
+        return self if self.problem is None else replace(self, problem=f"{place}: {self.problem}")
 
     @property
     def measured(self) -> bool:
@@ -126,13 +130,21 @@ class ColumnSummary:
         if self.truths:
             return True, False
         if len(self.texts) + len(self.whole) > MAX_STATES:
-            remedy = "leave it out if it names the rows, or else sort its values into a few groups"
-            raise EvidenceError(f"column {name!r} has more than {MAX_STATES} different values; {remedy}")
+            raise EvidenceError(f"column {name!r} {self._too_many()}")
         if self.categories is not None:
             return tuple(label for label in self.categories if label in self.texts or label in self.whole)
         if self.texts and self.spelled:
             return tuple(sorted(set(map(_whole, self.texts)), key=lambda text: (float(text), text)))
         return (*sorted(self.whole), *sorted(self.texts))
+
+    def _too_many(self) -> str:
+        """What is wrong with a column of too many values: some few may have made text of its numbers."""
+        words = sorted(text for text in self.texts if spelled_number(text) is None)
+        if words and len(words) <= MAX_LISTED and len(self.texts) > MAX_STATES:
+            remedy = "correct them, or make them gaps, so that it holds numbers"
+            return f"is text: all values spell numbers but {', '.join(map(shown, words))}; {remedy}"
+        remedy = "leave it out if it names the rows, or else sort its values into a few groups"
+        return f"has more than {MAX_STATES} different values; {remedy}"
 
     def edges(self, name: str, how: How) -> Edges:
         """The edges of the intervals that the numbers are sorted into."""
@@ -165,6 +177,13 @@ def _whole(text: str) -> str:
 def _few(values: frozenset[Any]) -> frozenset[Any]:
     """Some of the values where there are so many that they only have to be known to be too many."""
     return frozenset(sorted(values)[: MAX_STATES + 1]) if len(values) > MAX_STATES + 1 else values
+
+
+def _few_texts(texts: frozenset[str]) -> frozenset[str]:
+    """Some of the texts where there are so many; those that spell no numbers first, to be named if all others do."""
+    if len(texts) <= MAX_STATES + 1:
+        return texts
+    return frozenset(sorted(texts, key=lambda text: (spelled_number(text) is not None, text))[: MAX_STATES + 1])
 
 
 def summary_of(name: str, values: Any, in_file: bool = False) -> ColumnSummary:
@@ -209,7 +228,7 @@ def _of_text(column: TextColumn, values: Any) -> ColumnSummary:
     used, gaps = _used(column.places)
     labels = [column.labels[place] for place in used.tolist()]
     gaps += int(np.isin(column.places, [p for p, label in zip(used, labels, strict=True) if label is None]).sum())
-    texts = _few(frozenset(label for label in labels if label is not None))
+    texts = _few_texts(frozenset(label for label in labels if label is not None))
     order = tuple(label for label in column.labels if label is not None) if is_ordered(values) else None
     return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts)
 
@@ -225,11 +244,11 @@ def _of_words(column: TextColumn) -> ColumnSummary:
     gaps = len(column.places) - sum(words.values())
     numbers = [as_number(word) for word in words]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
-        return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), spelled=False)
+        return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), spelled=False)
     values = np.array(numbers, dtype=np.float64)
     some = counted_numbers(np.repeat(values, list(words.values())))
     fractions = any(isinstance(number, float) and not number.is_integer() for number in numbers)
-    return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), numbers=some, fractions=fractions)
+    return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), numbers=some, fractions=fractions)
 
 
 def _of_array(name: str, column: Plain) -> ColumnSummary:
@@ -241,7 +260,7 @@ def _of_array(name: str, column: Plain) -> ColumnSummary:
     if kind in "OT":
         return _of_objects(name, present.tolist(), rows)
     if kind == "U":
-        return ColumnSummary(rows, rows - len(present), _few(frozenset(present.tolist())), spelled=False)
+        return ColumnSummary(rows, rows - len(present), _few_texts(frozenset(present.tolist())), spelled=False)
     if kind == "b":
         return ColumnSummary(rows, rows - len(present), truths=bool(len(present)))
     if kind not in "iuf":
@@ -273,7 +292,7 @@ def _of_objects(name: str, values: Sequence[Any], rows: int) -> ColumnSummary:
     measured = _of_numbers(floats, rows)
     whole = frozenset[int]() if measured.fractions else _few(frozenset(int(value) for value in set(numbers)))
     return replace(
-        measured, gaps=rows - len(present), texts=_few(texts), whole=whole, truths=bool(truths), spelled=not texts
+        measured, gaps=rows - len(present), texts=_few_texts(texts), whole=whole, truths=bool(truths), spelled=not texts
     )
 
 
