@@ -45,7 +45,9 @@ def not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]
 
 def _in_no_interval(variable: Variable, edges: Edges, wrong: list[Wrong], present: int) -> EvidenceError:
     """Numbers outside, or text. Where nearly all text spells numbers, the few values that do not are the culprits."""
-    culprits = [(value, row) for value, row in wrong if not _is_inside(edges, value)]
+    texts = {value for value, _ in wrong if isinstance(value, str)}
+    inside = {text for text in texts if code_of_text(edges, text) >= 0}
+    culprits = [(value, row) for value, row in wrong if not (isinstance(value, str) and value in inside)]
     numbers = len(wrong) - len(culprits)
     if not numbers:
         values = [value for value, _ in wrong]
@@ -62,10 +64,6 @@ def _in_no_interval(variable: Variable, edges: Edges, wrong: list[Wrong], presen
     remedy = "convert it (in pandas, pd.to_numeric(column, errors='coerce') makes the others gaps)"
     problem = f"{why}; the column is text, and {numbers:,} of {present:,} values spell numbers: {remedy}"
     return _error(variable, problem + _of_commas(value for value, _ in culprits), culprits)
-
-
-def _is_inside(edges: Edges, value: Any) -> bool:
-    return isinstance(value, str) and code_of_text(edges, value) >= 0
 
 
 def _is_number(edges: Edges, value: Any) -> bool:
