@@ -123,3 +123,21 @@ def test_modules_are_loaded_when_they_are_named():
     code = "import sys, tacit; print({'pandas', 'starlette', 'scipy', 'numba', 'tacit.serve'} & sys.modules.keys())"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "set()"
+
+
+def test_all_that_is_wrong_becomes_a_frame():
+    pd = pytest.importorskip("pandas")
+    net = examples.abc()
+    rows = pd.DataFrame({"A": [0.2, -1.0, 0.1], "C": ["low", "hii", "low"]}, index=["p", "q", "r"])
+    with pytest.raises(EvidenceError) as caught:
+        tacit.compile(net, "B", ["A", "C"]).posterior(rows)
+    frame = caught.value.to_pandas()
+    assert frame["variable"].tolist() == [caught.value.variable] * 2
+    assert frame["value"].tolist() == ["low", "hii"]
+    assert frame["rows"].tolist() == [2, 1]
+    assert frame["first"].tolist() == [0, 1]
+    assert frame["index"].tolist() == ["p", "q"]
+    assert frame["nearest"].tolist() == ["lo", "hi"]
+    both = caught.value.changed(others=[EvidenceError(" has 3 dimensions", variable="A")]).to_pandas()
+    assert both["variable"].tolist() == ["C", "C", "A"]
+    assert both["problem"].tolist()[-1] == "has 3 dimensions"

@@ -1,5 +1,6 @@
 """The command batch at its edges: two runs for one output, empty lines, very wide tables, very long rows."""
 
+import gzip
 import os
 import signal
 import subprocess
@@ -20,7 +21,9 @@ pytest.importorskip("typer")
 pa = pytest.importorskip("pyarrow")
 
 from pyarrow import csv, parquet  # noqa: E402
+from typer.testing import CliRunner  # noqa: E402
 
+from tacit.cli.app import app  # noqa: E402
 from tacit.cli.commands import batch  # noqa: E402
 from tacit.cli.shared import arguments  # noqa: E402
 from tacit.cli.shared import batch_files as parts  # noqa: E402
@@ -254,6 +257,39 @@ def test_kept_columns_are_copied_as_they_are_from_csv_to_csv(abc):
     assert csv.read_csv("out.csv", convert_options=as_text).to_pydict() == CELLS
 
 
+def test_kept_cells_have_quotation_marks_only_where_they_need_them(abc):
+    cells = ["7", '"a,b"', '"say ""no"""', "", "x y"]
+    Path("rows.csv").write_text("A,id\n" + "".join(f"true,{cell}\n" for cell in cells))
+    tacit_("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv", "--keep", "id", "--argmax")
+    head, *lines = Path("out.csv").read_text().splitlines()
+    assert head == "id,B.true,B.false,B.argmax"
+    assert [line.rsplit(",", 3)[0] for line in lines] == cells
+    assert {line.rsplit(",", 1)[1] for line in lines} <= {"true", "false"}
+
+
+def test_text_is_written_as_pyarrow_writes_it_but_for_quotation_marks():
+    rng = np.random.default_rng(0)
+    numbers = np.concatenate([10.0 ** rng.uniform(-320, 300, 500), [np.nan, np.inf, 0.0, 1e15, -3.0]])
+    texts = ["", None, 'a,"b', "line\nbreak", "\t;| 'x'"] * 101
+    table = pa.table({
+        "x, y": numbers,
+        "text": texts,
+        "coded": pa.array(texts).dictionary_encode(),
+        "when": pa.array(range(505), pa.timestamp("us")),
+        "truth": [True, None, False, True, True] * 101,
+        "whole": pa.array([None, *range(504)], pa.int64()),
+    })  # fmt: skip
+    files.write_table(Path("own.csv"), table.schema, [table[:300], table[300:]])
+    csv.write_csv(table, "theirs.csv")
+    options = {
+        "parse_options": csv.ParseOptions(newlines_in_values=True),
+        "convert_options": csv.ConvertOptions(column_types=dict.fromkeys(table.column_names, pa.string())),
+    }
+    assert csv.read_csv("own.csv", **options) == csv.read_csv("theirs.csv", **options)
+    files.write_table(Path("one.csv"), table.select(["text"]).schema, [table.select(["text"])[:2]])
+    assert Path("one.csv").read_text() == 'text\n""\n\n'
+
+
 def test_kept_columns_of_a_parquet_file_keep_their_types(abc):
     kept = {"id": pa.array([7, None], pa.int32()), "code": pa.array(["7", "8"]), "when": pa.array([1, 2], pa.date32())}
     parquet.write_table(pa.table({"A": ["true", "false"], **kept}), "rows.parquet")
@@ -420,9 +456,24 @@ def test_the_query_in_a_table_is_named_beside_other_columns(abc, capsys):
     ]
 
 
+def test_a_column_without_a_name_is_told_in_words(abc):
+    Path("rows.csv").write_text(",A\n0,true\n")
+    found = CliRunner().invoke(app, ["batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv"])
+    assert found.stderr == "tacit: columns that are not used: a column without a name (the index of a frame?)\n"
+
+
 def test_a_quoted_header_may_hold_a_semicolon():
     Path("one.csv").write_text('"a;b"\nlo\n')
     assert files.open_table(Path("one.csv")).names == ["a;b"]
-    Path("two.csv").write_text("\n a; b\nlo;1\n")
-    with pytest.raises(tacit.FormatError, match="separated by semicolons; expected commas: a,b"):
-        files.open_table(Path("two.csv"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_table_with_semicolons_is_read(abc, packed):
+    text = '\ufeffA;"C";id\n0.5;lo;"1;2"\n;hi;3,5\n'.encode()
+    name = "semi.csv.gz" if packed else "semi.csv"
+    Path(name).write_bytes(gzip.compress(text) if packed else text)
+    assert files.open_table(Path(name)).names == ["A", "C", "id"]
+    tacit_("batch", "abc.json", name, "-q", "B", "-o", "out.csv", "--keep", "id")
+    assert Path("out.csv").read_text().partition("\n")[0].count(",") == 2
+    close(answers("out.csv")["B.true"], semantics.posterior(abc, "B", {"A": [0.5, None], "C": ["lo", "hi"]})[:, 0])
+    assert answers("out.csv")["id"] == ["1;2", "3,5"]

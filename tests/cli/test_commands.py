@@ -199,7 +199,7 @@ def test_the_most_probable_state_is_written_as_its_label(states, kind):
 def test_a_table_without_rows_gives_one_without_rows(abc):
     Path("rows.csv").write_text("A,C\n")
     assert as_json("batch", "abc.json", "rows.csv", "-q", "B", "-o", "out.csv")["rows"] == 0
-    assert Path("out.csv").read_text() == '"B.true","B.false"\n'
+    assert Path("out.csv").read_text() == "B.true,B.false\n"
 
 
 def test_small_row_groups_are_gathered(abc, monkeypatch):
@@ -493,7 +493,8 @@ def test_train_starts_from_known_numbers_where_it_is_told_to(abc):
         ("sample abc.json -n 2 -o no/out.csv", "no/out.csv: there is no folder 'no' to write to"),
         (
             "batch abc.json semi.csv -q B -o out.csv",
-            "the columns seem to be separated by semicolons; expected commas: A",
+            "semi.csv: evidence on 'A', row 1: '0,5' is not a state; expected one of 'true', 'false'; write numbers "
+            "with a point (0.5)",
         ),
         (
             "batch abc.json tabs.csv -q B -o out.csv",

@@ -14,6 +14,7 @@ from pyarrow import csv, parquet  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
 
 from tacit.cli.app import app  # noqa: E402
+from tacit.evidence.tables import csv_parquet  # noqa: E402
 from tests.cli.helpers import as_json, tacit_  # noqa: E402
 
 
@@ -152,3 +153,82 @@ def test_a_checkpoint_and_a_page():
     assert "other settings" in tacit_("discover", "rows.csv", "--score", "aic", "--checkpoint", "run", code=1)
     tacit_("page", "found.json", "-o", "page.html")
     assert "sprinkler" in Path("page.html").read_text(encoding="utf-8")
+
+
+def test_the_page_of_a_discovery_knows_what_is_doubtful():
+    said = tacit_("discover", "rows.csv", "-o", "found.json", "--exclude", "sprinkler", "--page", "found.html")
+    assert "1 edge among 2 variables" in said
+    assert "\nfound.html\n" in said
+    expected = tacit.discover({n: csv.read_csv("rows.csv")[n] for n in ("rain", "wet")}, progress=False)
+    expected.network.name = "rows"
+    expected.page("expected.html")
+    assert Path("found.html").read_text("utf-8") == Path("expected.html").read_text("utf-8")
+    expected.network.page("plain.html")
+    assert Path("found.html").read_text("utf-8") != Path("plain.html").read_text("utf-8")
+    assert "a page is a .html file" in tacit_("discover", "absent.csv", "--page", "found.pdf", code=2)
+    assert as_json("discover", "rows.csv", "--page", "found.html")["page"] == "found.html"
+
+
+def test_columns_are_left_out():
+    assert "1 edge among 2 variables" in tacit_("discover", "rows.csv", "--columns", "rain,wet", "--exclude", "")
+    assert "0 edges among 1 variable" in tacit_("discover", "rows.csv", "--columns", "rain,wet", "--exclude", "wet")
+    assert "no column 'rian'; did you mean 'rain'" in tacit_("discover", "rows.csv", "--exclude", "rian", code=1)
+    assert "do not --exclude it" in tacit_("discover", "rows.csv", "--exclude", "wet", "--weights", "wet", code=2)
+    assert "leaves no column" in tacit_("discover", "rows.csv", "--exclude", "rain,sprinkler,wet", code=2)
+
+
+def test_a_network_has_the_name_of_its_table():
+    tacit_("discover", "rows.parquet", "-o", "found.json")
+    assert tacit.load("found.json").name == "rows"
+
+
+def test_a_page_is_named_like_its_model():
+    tacit_("discover", "rows.csv")
+    assert tacit_("page", "discovered.json") == "discovered.html\n"
+    assert Path("discovered.html").exists()
+
+
+def test_edges_that_are_required_in_both_directions_are_refused():
+    said = tacit_("discover", "rows.csv", "--require", "rain->wet", "--require", "wet->rain", code=1)
+    assert "the edge between 'wet' and 'rain' is required in both directions" in said
+
+
+def test_all_columns_that_make_no_variable_are_told_at_once():
+    days = pa.array(range(300), pa.date32())
+    table = {"a": ["x", "y"] * 150, "id": list(range(300)), "name": [f"n{i}" for i in range(300)], "born": days}
+    parquet.write_table(pa.table(table), "people.parquet")
+    lines = tacit_("discover", "people.parquet", code=1).splitlines()
+    assert lines[0] == "tacit: people.parquet: 3 columns make no variable: 'born', 'id', 'name'"
+    assert [line.split("'")[1] for line in lines[1:]] == ["born", "id", "name"]
+    assert "1 variable from 300 rows" in tacit_("discover", "people.parquet", "--exclude", "born, id,name")
+
+
+@pytest.mark.parametrize("place", [0, 300, 599])
+def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
+    monkeypatch.setattr(csv_parquet, "BATCH_ROWS", 50)
+    monkeypatch.setattr(csv_parquet, "BLOCK_BYTES", 256)
+    cells = [f"{i / 8}" for i in range(600)]
+    cells[place] = "67,5"
+    write("weights.csv", "a,weight\n" + "".join(f'{"xy"[i % 2]},"{cell}"\n' for i, cell in enumerate(cells)))
+    said = tacit_("discover", "weights.csv", code=1)
+    assert "column 'weight' is text: all values spell numbers but '67,5'; correct them, or make them gaps" in said
+    with pytest.raises(tacit.EvidenceError, match="all values spell numbers but '67,5'"):
+        tacit.discover({"a": ["x", "y"] * 300, "weight": cells}, progress=False)
+
+
+@pytest.mark.filterwarnings("default")  # a note, no error
+def test_the_index_of_a_frame_is_no_variable():
+    write("frame.csv", ",a,b\n" + "".join(f"{i},{'xy'[i % 2]},{'uvw'[i % 3]}\n" for i in range(60)))
+    found = CliRunner().invoke(app, ["discover", "frame.csv"])
+    assert "0 edges among 2 variables from 60 rows" in found.stdout
+    unused = "a column without a name (the index of a frame?)"
+    assert found.stderr == f"tacit: frame.csv: columns that are not used: {unused}\n"
+
+
+def test_whole_numbers_written_as_floats_are_whole():
+    write("gaps.csv", "a,b\n" + "1.0,x\n2.0,y\n,x\n3,y\n" * 25)
+    tacit_("discover", "gaps.csv", "-o", "found.json")
+    net = tacit.load("found.json")
+    assert net.states("a") == ("1", "2", "3")
+    assert net.table("a").shape[-1] == 3
+    tacit_("batch", "found.json", "gaps.csv", "-q", "b", "-o", "out.csv")

@@ -48,6 +48,25 @@ def test_commands_take_numbers(net):
     )
 
 
+def test_a_query_shows_the_mean(net):
+    wanted = tacit.compile(net, "Age", ["Ill"]).mean({"Ill": "true"})[0]
+    assert f"\nmean: {wanted:.6g}\n" in tacit_("query", "net.json", "-q", "Age", "-e", "Ill=true")
+    assert as_json("query", "net.json", "-q", "Age", "-e", "Ill=true")["mean"] == pytest.approx(wanted)
+    alone = tacit.compile(net, "Age").mean()[0]
+    assert as_json("query", "net.json", "-q", "Age,Ill")["mean"] == {"Age": pytest.approx(alone)}
+    for options in (("-q", "Ill"), ("-q", "Age", "-q", "Ill", "--joint")):
+        assert "mean" not in tacit_("query", "net.json", *options)
+
+
+def test_a_number_outside_is_called_so_beside_text(net):
+    Path("rows.csv").write_text("Age,n\n-150,1\nold,2\n")
+    error = tacit_("batch", "net.json", "rows.csv", "-q", "Ill", "-o", "out.csv", code=1)
+    assert "row 1: -150 is outside the range [0, inf) of its intervals; 2 rows name no state: '-150'" in error
+    Path("rows.csv").write_text("Age,n\nold,1\n-150,2\n")
+    error = tacit_("batch", "net.json", "rows.csv", "-q", "Ill", "-o", "out.csv", code=1)
+    assert "row 1: 'old' is neither a number nor a state" in error
+
+
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_batches_of_files_take_numbers_and_labels(net, suffix):
     wanted = net.posterior("Ill", {"Age": ROWS["Age"]})[:, 0]

@@ -126,6 +126,8 @@ def test_wrong_values_are_counted_in_all_of_the_table(abc, rows, monkeypatch, su
     given["A"][94] = "ture"
     write("wrong", given)
     error = tacit_("batch", "abc.json", f"wrong{suffix}", "-q", "B", "-o", "out.csv", code=1)
+    lines = error.splitlines()
+    assert [line.partition("evidence on ")[2][:3] for line in lines] == ["'C'", "'A'"]  # a line for each column
     found = " ".join(error.split())
     assert f"wrong{suffix}: evidence on 'C', row 31: 'low' is not a state" in found
     assert "4 rows name no state: 'low' (3, first in row 31, did you mean 'lo'?), 'hii' (1, first in row 42" in found

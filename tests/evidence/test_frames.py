@@ -317,6 +317,19 @@ def test_the_first_row_that_names_no_state_is_named_in_every_container(made):
     )
 
 
+def test_a_word_for_a_gap_is_refused_with_what_to_write_instead():
+    for word in ("", "NA", " n/a"):
+        with pytest.raises(EvidenceError, match=rf"; use None \(or NaN\) for a gap, not '{word}'"):
+            read({"A": pd.Series(["lo", "low", word])}, [variable("A", ["lo", "hi"])])
+
+
+@pytest.mark.parametrize("text", ["Hihg", "hihg", "HIGHT", "hi gh"])
+def test_a_similar_state_is_found_in_any_case(text):
+    for states in (["high", "low"], ["HIGH", "LOW"]):
+        with pytest.raises(EvidenceError, match=f"did you mean '{states[0]}'"):
+            read({"A": [text]}, [variable("A", states)])
+
+
 @pytest.mark.parametrize("made", [*INTEGERS.values(), *GAPLESS[int].values()], ids=[*INTEGERS, *GAPLESS[int]])
 def test_the_first_row_whose_number_is_no_state_is_named_in_every_container(made):
     with pytest.raises(EvidenceError) as error:

@@ -129,13 +129,29 @@ def test_two_intervals_never_make_a_likelihood_of_a_float() -> None:
         ([3.0, None, 121.0], "evidence on 'Age', row 2: 121 is outside"),
         (np.array([200], dtype=np.uint8), "row 0: 200 is outside"),
         (pd.Series([17, 300], dtype="category"), "row 1: 300 is outside"),
-        (["[0, 18)", "37"], "row 1: '37' is neither a number nor a state; expected numbers in [0, 120]"),
+        (["[0, 18)", "x"], "row 1: 'x' is neither a number nor a state; expected numbers in [0, 120]"),
+        (["[0, 18)", "37"], "row 1: '37' is text, and 1 of 2 values spell numbers: convert the column (in pandas,"),
+        (["[0, 18)", ""], "; use None (or NaN) for a gap, not ''"),
     ],
 )
 def test_errors_name_column_row_value_and_range(values: object, message: str) -> None:
     with pytest.raises(EvidenceError) as error:
         read_column(AGE, values)
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize("made", [list, pd.Series, lambda values: pd.Series(values, dtype="str")])
+def test_the_few_texts_that_are_no_numbers_are_named_first(made) -> None:
+    values = [None, *("12.5" for _ in range(30)), "130", "67,5", "67,5", "n.a.", "33"]
+    with pytest.raises(EvidenceError) as error:
+        read_column(AGE, made(values))
+    assert str(error.value).startswith(
+        "evidence on 'Age', row 32: '67,5' is not a number; the column is text, and 32 of 35 values spell numbers: "
+        "convert it (in pandas, pd.to_numeric(column, errors='coerce') makes the others gaps); write numbers "
+        "with a point (67.5); 4 rows name no state: "
+        "'67,5' (2, first in row 32), "
+    )
+    assert [wrong.value for wrong in error.value.values] == ["67,5", "n.a.", "130"]
 
 
 def test_infinite_numbers_are_inside_infinite_ends_only() -> None:

@@ -33,6 +33,7 @@ NEEDS = {
     "howto/embedded.md": ["onnx", "onnxruntime"],
     "howto/estimate.md": ["pandas", "pyarrow"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
+    "howto/missing-values.md": ["pandas"],
     "howto/numbers.md": ["pandas"],
     "howto/gpu.md": ["torch"],
     "howto/onnx.md": ["onnx", "onnxruntime"],

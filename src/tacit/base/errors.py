@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from tacit.base.text import shown
+from tacit.base.text import plural, shown
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 MAX_LISTED = 5  # different wrong values that a message lists
 
@@ -124,6 +127,30 @@ class EvidenceError(TacitError):
         """The error for rows of a file or a partition, of which the first is the row `first`."""
         return self.moved(first).changed(place=place)
 
+    def to_pandas(self) -> DataFrame:
+        """All that is wrong, as a pandas frame: a row for each wrong value of each column, frequent ones first.
+
+        `rows` says how many rows hold the value, `first` which one does first, `index` its label in the index of the
+        frame, `nearest` the state that may be meant. What is wrong in another way has no value, only its `problem`.
+        """
+        import pandas as pd
+
+        columns = ("variable", "value", "rows", "first", "index", "nearest", "problem")
+        table = [line for error in (self, *self.others) for line in error._lines()]
+        return pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
+
+    def _lines(self) -> list[tuple[Any, ...]]:
+        """The rows of `to_pandas` about this column."""
+        about = self.variable or self.subject
+        if not self.values:
+            return [
+                (about, None, None if self.row is None else 1, self.row, self.index, None, self.problem.strip(" ,"))
+            ]
+        return [
+            (about, wrong.value, wrong.rows, wrong.first, wrong.index, wrong.meant, "names no state")
+            for wrong in self.values
+        ]
+
 
 def _also_called(row: int, label: Any) -> str:
     """The label of a row, unless that is its number at the place that the message names."""
@@ -150,13 +177,13 @@ def _listed(values: Sequence[WrongValue]) -> str:
     rows = sum(wrong.rows for wrong in values)
     if rows < 2:
         return "".join(f"; did you mean {wrong.meant!r}?" for wrong in values if wrong.meant is not None)
-    more = f", and {len(values) - MAX_LISTED:,} other values" if len(values) > MAX_LISTED else ""
+    more = f", and {plural(len(values) - MAX_LISTED, 'other value')}" if len(values) > MAX_LISTED else ""
     return f"; {rows:,} rows name no state: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
 
 
 def _also(others: Sequence[EvidenceError]) -> str:
     """What is wrong in other columns, a line each, as the end of a message."""
-    more = f"\nand {len(others) - MAX_LISTED:,} more columns" if len(others) > MAX_LISTED else ""
+    more = f"\nand {plural(len(others) - MAX_LISTED, 'more column')}" if len(others) > MAX_LISTED else ""
     return "".join(f"\nalso {other}" for other in others[:MAX_LISTED]) + more
 
 

@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 import tacit
-from tacit.base.errors import TacitError
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.version import how_to_install
 from tacit.cli.commands import batch, bench, discover, estimate, models, mpe, query, sensitivity, serving, train, warm
 from tacit.cli.shared.completion import complete_in_bash
@@ -19,7 +19,10 @@ from tacit.cli.shared.output import note
 
 
 class Commands(TyperGroup):
-    """The commands. An error is one line and exit code 1; wrong usage, which is left to typer, is 2."""
+    """The commands. An error is exit code 1 and one line, or one for each column of a table that is wrong.
+
+    Wrong usage, which is left to typer, is 2.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         sys.stdout.reconfigure(errors="replace")  # type: ignore[union-attr]  # bars, on a terminal without them
@@ -34,12 +37,14 @@ class Commands(TyperGroup):
                 by_typer = type(error).__module__.partition(".")[0] in ("typer", "click")  # wrong usage, or an exit
                 if ctx.params["debug"] or by_typer or isinstance(error, BrokenPipeError):
                     raise
-                note(_line(error))
+                note(_said(error))
                 raise typer.Exit(1) from None
 
 
-def _line(error: Exception) -> str:
-    """An error in one line."""
+def _said(error: Exception) -> str:
+    """An error in one line, or in one for each column that it is about."""
+    if isinstance(error, EvidenceError):
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
     if isinstance(error, ModuleNotFoundError):

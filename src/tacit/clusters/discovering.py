@@ -37,7 +37,9 @@ def coded(table: ClusterTable, weights: str | None, bins: Bins) -> CodedTable:
         raise EvidenceError(f"the table has two columns {name!r}; expected one")
     summaries = table.parts(Columns((), frozenset()), names).sum(Summary(names), _both)
     net = network_of(summaries, bins)
-    columns = Columns(tuple(Source(net.variable(name), (name,), per_state=False) for name in names), frozenset())
+    columns = Columns(
+        tuple(Source(net.variable(name), (name,), per_state=False) for name in names if name in net), frozenset()
+    )
     parts = table.parts(columns, [] if weights is None else [weights])
     return table_of(net, parts.sum(Coder(parts.broadcast(net), columns, weights), add))
 
@@ -49,7 +51,8 @@ class Summary:
     names: Sequence[Any]
 
     def __call__(self, tables: Tables, number: int | None) -> Summaries:
-        return summaries_of(Table({name: rows[name] for name in self.names}) for rows in tables if len(rows))
+        found = summaries_of(Table({name: rows[name] for name in self.names}) for rows in tables if len(rows))
+        return found if number is None else {name: one.at(f"partition {number}") for name, one in found.items()}
 
 
 @dataclass(frozen=True)

@@ -119,6 +119,17 @@ def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables:
             raise EvidenceError(f"the column {name!r} may be {readings}; leave out one, or {remedy}")
 
 
+def listed_columns(names: Sequence[Any], limit: int = 8) -> str:
+    """The names of some columns; one without a name is told in words.
+
+    >>> listed_columns(["", "id"])
+    'a column without a name (the index of a frame?), id'
+    """
+    return listed(
+        [name if str(name).strip() else "a column without a name (the index of a frame?)" for name in names], limit
+    )
+
+
 def misspelt(variables: Iterable[str], left: Iterable[str]) -> tuple[str, str] | None:
     """The first column `left` that is a variable but for case and spaces, and that variable."""
     plain = {name.lower(): name for name in reversed(list(variables))}
@@ -135,7 +146,7 @@ def _unused(names: Sequence[Any], absent: Collection[str], allowed: bool) -> str
         name = names[0] if wrong is None else wrong[0]
         raise EvidenceError(f"evidence names {name!r}, which is not a variable of the network{similar(name, absent)}")
     hint = next((f" ({name}{text})" for name in texts[:MAX_SUGGESTED] if (text := similar(name, absent))), "")
-    return f"columns that are not used: {listed(names)}{hint}"
+    return f"columns that are not used: {listed_columns(names)}{hint}"
 
 
 def _with_states(names: Iterable[str], variables: Mapping[str, Variable], but: Set[str]) -> list[Variable]:

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import MAX_LISTED, EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import shown
 from tacit.evidence.discretizing import How, edges_of_counts
-from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
-from tacit.evidence.intervals import NUMBER
-from tacit.evidence.labels import as_float, is_missing
+from tacit.evidence.frames import EXACT_FLOATS, Coded, ConversionError, Plain, TextColumn, opened
+from tacit.evidence.intervals import NUMBER, spelled_number
+from tacit.evidence.labels import is_missing
+from tacit.evidence.numbers import as_float, as_number
 from tacit.evidence.observed_states import is_ordered
-from tacit.evidence.states import MISSING_WORDS, as_number
+from tacit.evidence.states import MISSING_WORDS
 from tacit.model.intervals import Edges
 from tacit.model.variable import Label
 
@@ -82,13 +83,14 @@ class ColumnSummary:
     categories: tuple[Label, ...] | None = None  # the order of an ordered category
     coded: bool = False  # whole numbers that are categories
     spelled: bool = True  # the texts are numbers of a file, all of which are counted among the numbers
+    problem: str | None = None  # why the values make no variable, whatever else there is
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
         """The values of two parts of a column."""
         return ColumnSummary(
             self.rows + other.rows,
             self.gaps + other.gaps,
-            _few(self.texts | other.texts),
+            _few_texts(self.texts | other.texts),
             _few(self.whole | other.whole),
             self.numbers + other.numbers,
             self.fractions or other.fractions,
@@ -96,12 +98,19 @@ class ColumnSummary:
             self.categories or other.categories,
             self.coded or other.coded,
             self.spelled and other.spelled,
+            min((one for one in (self.problem, other.problem) if one is not None), default=None),
         )
+
+    def at(self, place: str) -> ColumnSummary:
+        """The summary of a column of a partition, which its problem names, if there is one."""
+        return self if self.problem is None else replace(self, problem=f"{place}: {self.problem}")
 
     @property
     def measured(self) -> bool:
         """Whether the values are numbers, and so many or such that they are no states."""
-        if self.truths or self.coded or (self.texts and not self.spelled) or not len(self.numbers.values):
+        if self.problem or self.truths or self.coded:
+            return False
+        if (self.texts and not self.spelled) or not len(self.numbers.values):
             return False
         return self.fractions or len(self.numbers.values) > MAX_WHOLE_STATES
 
@@ -112,6 +121,8 @@ class ColumnSummary:
 
     def states(self, name: str) -> tuple[Label, ...]:
         """The states of a variable with these values: sorted, or in the order of an ordered category."""
+        if self.problem is not None:
+            raise EvidenceError(self.problem)
         if self.rows == self.gaps:
             raise EvidenceError(f"column {name!r} has no values at all; leave it out")
         if self.truths and (self.texts or self.whole or self.fractions):
@@ -119,16 +130,26 @@ class ColumnSummary:
         if self.truths:
             return True, False
         if len(self.texts) + len(self.whole) > MAX_STATES:
-            remedy = "leave it out if it names the rows, or else sort its values into a few groups"
-            raise EvidenceError(f"column {name!r} has more than {MAX_STATES} different values; {remedy}")
+            raise EvidenceError(f"column {name!r} {self._too_many()}")
         if self.categories is not None:
             return tuple(label for label in self.categories if label in self.texts or label in self.whole)
         if self.texts and self.spelled:
-            return tuple(sorted(self.texts, key=lambda text: (float(text), text)))
+            return tuple(sorted(set(map(_whole, self.texts)), key=lambda text: (float(text), text)))
         return (*sorted(self.whole), *sorted(self.texts))
+
+    def _too_many(self) -> str:
+        """What is wrong with a column of too many values: some few may have made text of its numbers."""
+        words = sorted(text for text in self.texts if spelled_number(text) is None)
+        if words and len(words) <= MAX_LISTED and len(self.texts) > MAX_STATES:
+            remedy = "correct them, or make them gaps, so that it holds numbers"
+            return f"is text: all values spell numbers but {', '.join(map(shown, words))}; {remedy}"
+        remedy = "leave it out if it names the rows, or else sort its values into a few groups"
+        return f"has more than {MAX_STATES} different values; {remedy}"
 
     def edges(self, name: str, how: How) -> Edges:
         """The edges of the intervals that the numbers are sorted into."""
+        if self.problem is not None:
+            raise EvidenceError(self.problem)
         if not self.numeric:
             raise EvidenceError(f"column {name!r} does not hold numbers; leave it out of bins=")
         return edges_of_counts(name, self.numbers.values, self.numbers.counts, how)
@@ -142,13 +163,41 @@ class ColumnSummary:
         return bool(values[-1] - values[0] == len(values) - 1)
 
 
+def _whole(text: str) -> str:
+    """A whole number that a file holds as a float, as programs write it beside a gap, without its fraction.
+
+    >>> [_whole(text) for text in ("2.0", "2", "007", "1e3", "2.50")]
+    ['2', '2', '007', '1000', '2.50']
+    """
+    number = as_number(text)
+    short = isinstance(number, float) and number.is_integer() and abs(number) < EXACT_FLOATS
+    return str(int(number)) if short else text
+
+
 def _few(values: frozenset[Any]) -> frozenset[Any]:
     """Some of the values where there are so many that they only have to be known to be too many."""
     return frozenset(sorted(values)[: MAX_STATES + 1]) if len(values) > MAX_STATES + 1 else values
 
 
+def _few_texts(texts: frozenset[str]) -> frozenset[str]:
+    """Some of the texts where there are so many; those that spell no numbers first, to be named if all others do."""
+    if len(texts) <= MAX_STATES + 1:
+        return texts
+    return frozenset(sorted(texts, key=lambda text: (spelled_number(text) is not None, text))[: MAX_STATES + 1])
+
+
 def summary_of(name: str, values: Any, in_file: bool = False) -> ColumnSummary:
-    """The values of one column of any library; text of a file may spell numbers, and may stand for no value."""
+    """The values of one column of any library; text of a file may spell numbers, and may stand for no value.
+
+    What cannot be read is a problem of the column, so that one error can name all columns that have one.
+    """
+    try:
+        return _summary(name, values, in_file)
+    except EvidenceError as error:
+        return ColumnSummary(rows=1, problem=str(error))
+
+
+def _summary(name: str, values: Any, in_file: bool) -> ColumnSummary:
     try:
         column = opened(values)
     except ConversionError as error:
@@ -179,7 +228,7 @@ def _of_text(column: TextColumn, values: Any) -> ColumnSummary:
     used, gaps = _used(column.places)
     labels = [column.labels[place] for place in used.tolist()]
     gaps += int(np.isin(column.places, [p for p, label in zip(used, labels, strict=True) if label is None]).sum())
-    texts = _few(frozenset(label for label in labels if label is not None))
+    texts = _few_texts(frozenset(label for label in labels if label is not None))
     order = tuple(label for label in column.labels if label is not None) if is_ordered(values) else None
     return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts)
 
@@ -195,11 +244,11 @@ def _of_words(column: TextColumn) -> ColumnSummary:
     gaps = len(column.places) - sum(words.values())
     numbers = [as_number(word) for word in words]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
-        return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), spelled=False)
+        return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), spelled=False)
     values = np.array(numbers, dtype=np.float64)
     some = counted_numbers(np.repeat(values, list(words.values())))
     fractions = any(isinstance(number, float) and not number.is_integer() for number in numbers)
-    return ColumnSummary(len(column.places), gaps, _few(frozenset(words)), numbers=some, fractions=fractions)
+    return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), numbers=some, fractions=fractions)
 
 
 def _of_array(name: str, column: Plain) -> ColumnSummary:
@@ -211,7 +260,7 @@ def _of_array(name: str, column: Plain) -> ColumnSummary:
     if kind in "OT":
         return _of_objects(name, present.tolist(), rows)
     if kind == "U":
-        return ColumnSummary(rows, rows - len(present), _few(frozenset(present.tolist())), spelled=False)
+        return ColumnSummary(rows, rows - len(present), _few_texts(frozenset(present.tolist())), spelled=False)
     if kind == "b":
         return ColumnSummary(rows, rows - len(present), truths=bool(len(present)))
     if kind not in "iuf":
@@ -243,7 +292,7 @@ def _of_objects(name: str, values: Sequence[Any], rows: int) -> ColumnSummary:
     measured = _of_numbers(floats, rows)
     whole = frozenset[int]() if measured.fractions else _few(frozenset(int(value) for value in set(numbers)))
     return replace(
-        measured, gaps=rows - len(present), texts=_few(texts), whole=whole, truths=bool(truths), spelled=not texts
+        measured, gaps=rows - len(present), texts=_few_texts(texts), whole=whole, truths=bool(truths), spelled=not texts
     )
 
 

@@ -20,7 +20,8 @@ from tacit.base.text import listed, shown
 from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, opened
 from tacit.evidence.intervals import NUMBER
-from tacit.evidence.labels import as_float, is_missing
+from tacit.evidence.labels import is_missing
+from tacit.evidence.numbers import as_float
 from tacit.evidence.read import EvidenceLike, named_columns
 from tacit.model.intervals import Edges, checked_edges
 from tacit.model.variable import similar

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tacit.base.text import shown
 from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.frames import smallest
+from tacit.evidence.numbers import as_number
 from tacit.model.intervals import Edges, number_text
 from tacit.model.variable import Variable, listed_states
 
@@ -101,12 +102,33 @@ def code_of_number(edges: Edges, value: Any) -> int:
     return min(bisect_right(edges, number), len(edges) - 1) - 1
 
 
+def code_of_text(edges: Edges, text: str) -> int:
+    """The place of the interval of the number that a text spells: UNKNOWN if that is outside, or if it spells none.
+
+    >>> [code_of_text((0.0, 18.0, 65.0), text) for text in ("18", "66", "1,5", "nan", "true")]
+    [1, -2, -2, -2, -2]
+    """
+    code = code_of_number(edges, spelled_number(text))
+    return UNKNOWN if code == MISSING else code
+
+
+def spelled_number(text: str) -> int | float | None:
+    """The number that a text spells, if any."""
+    number = as_number(text)
+    return number if isinstance(number, int | float) and not isinstance(number, bool) and number == number else None
+
+
 def problem_with(variable: Variable, value: Any) -> str:
-    """What is wrong with a value that is in no interval, and names none."""
+    """What is wrong with a value that is in no interval, and names none; a text may spell a number that is outside."""
     assert variable.bins is not None
     low, high = variable.bins[0], variable.bins[-1]
     ends = f"{'(' if math.isinf(low) else '['}{number_text(low)}, {number_text(high)}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, NUMBER):
+    if isinstance(value, NUMBER) or (isinstance(value, str) and is_outside(variable.bins, value)):
         text = number_text(float(value)) if isinstance(value, float | np.floating) else str(value)
-        return f"{text} is outside the range {ends} of its intervals"
+        return f"{text.strip()} is outside the range {ends} of its intervals"
     return f"{shown(value)} is neither a number nor a state; expected numbers in {ends}, or {listed_states(variable)}"
+
+
+def is_outside(edges: Edges, text: str) -> bool:
+    """Whether a text spells a number that is in no interval."""
+    return spelled_number(text) is not None and code_of_text(edges, text) == UNKNOWN

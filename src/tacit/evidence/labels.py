@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError, WrongValue
+from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
 from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
-from tacit.evidence.intervals import code_of_number, codes_of_numbers, problem_with
+from tacit.evidence.intervals import code_of_number, codes_of_numbers
 from tacit.evidence.states import code_in_any_case
+from tacit.evidence.wrong_values import not_states
 from tacit.model.intervals import Edges
-from tacit.model.variable import Variable, listed_states, nearest
+from tacit.model.variable import Variable
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3
-MAX_SUGGESTED = 8  # different wrong values for which a similar state is looked for, which is slow
 MAX_COMPARED_STATES = 32  # whose labels an array is compared with, one after the other
 MAX_COMPARED_LABELS = 4  # that are found faster by a comparison each than by a lookup
 BLOCK_ROWS = 2**17
@@ -45,7 +43,8 @@ def of_distinct(variable: Variable, column: TextColumn | Coded) -> Codes:
         meant = [variable.codes.get(number, UNKNOWN) for number in values]
     codes = _looked_up(np.array([*meant, MISSING], dtype=smallest(variable.card)), column.places)
     if UNKNOWN in meant and len(wrong := np.flatnonzero(codes == UNKNOWN)):
-        raise _not_states(variable, [values[place] for place in column.places[wrong].tolist()], wrong)
+        present = int(np.count_nonzero(codes != MISSING))
+        raise not_states(variable, [values[place] for place in column.places[wrong].tolist()], wrong, present)
     return codes
 
 
@@ -222,7 +221,8 @@ def _checked(variable: Variable, codes: Codes, array: NDArray[Any]) -> Codes:
         raise _several_states(variable, array[wrong[0]], int(wrong[0]))
     if len(wrong):
         wrong = wrong[codes[wrong] == UNKNOWN]
-        raise _not_states(variable, list(map(_as_text, array[wrong].tolist())), wrong)
+        present = int(np.count_nonzero(codes != MISSING))
+        raise not_states(variable, list(map(_as_text, array[wrong].tolist())), wrong, present)
     return codes
 
 
@@ -287,65 +287,11 @@ def _as_float_of(dtype: np.dtype[Any], label: Any) -> Any:
     return value.item() if np.isfinite(value) else None
 
 
-def _not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> EvidenceError:
-    """The error about values that are no states, of all rows that have one: the first of them, and all others."""
-    value = values[0].item() if isinstance(values[0], np.generic) else values[0]
-    counted = _counted(variable, values, rows)
-    if variable.bins is not None:
-        problem = problem_with(variable, value)
-        return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
-    problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}"
-    number = None
-    with suppress(ValueError):
-        number = as_float(value) if isinstance(value, int | float | str) else None
-    if number is not None and variable.numeric:
-        problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
-    elif number is not None and variable.card == 2 and 0 < number < 1:
-        problem += ", or a float in every row"
-    elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
-        problem += f", or likelihoods of shape (rows, {variable.card})"
-    return EvidenceError(problem, variable=variable.name, row=int(rows[0]), values=counted)
-
-
-def _counted(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]) -> list[WrongValue]:
-    """How often each wrong value of a column occurs, where first, and what it may mean."""
-    first, counts = dict[Any, int](), Counter[Any]()
-    for value, row in zip(map(_hashable, values), rows.tolist(), strict=True):
-        first.setdefault(value, row)
-        counts[value] += 1
-    common = counts.most_common()
-    return [WrongValue(value, n, first[value], _meant(variable, value)) for value, n in common[:MAX_SUGGESTED]] + [
-        WrongValue(value, n, first[value]) for value, n in common[MAX_SUGGESTED:]
-    ]
-
-
-def _hashable(value: Any) -> Any:
-    try:
-        hash(value)
-    except TypeError:
-        return shown(value)
-    return value
-
-
-def _meant(variable: Variable, value: Any) -> str | None:
-    """The state that text is most like."""
-    states = [label for label in variable.states if isinstance(label, str)]
-    return nearest(value, states) if isinstance(value, str) else None
-
-
 def _several_states(variable: Variable, value: Any, row: int) -> EvidenceError:
     dtype = _float_type(value)
     alike = [shown(label) for label in variable.states if _as_float_of(dtype, label) == value]
     problem = f"{shown(float(value))} may be {' or '.join(alike)}, which {dtype} cannot tell apart"
     return error_in_row(variable, row, f"{problem}; pass labels of a type that can")
-
-
-def as_float(number: Any) -> float:
-    """A number of any size as a float."""
-    try:
-        return float(number)
-    except OverflowError:
-        return np.inf if number > 0 else -np.inf
 
 
 def is_missing(value: Any) -> bool:

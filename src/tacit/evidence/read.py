@@ -30,8 +30,9 @@ from tacit.evidence.frames import (
     opened,
     smallest,
 )
-from tacit.evidence.labels import FLOAT, GAPS, Mask, as_float, error_in_row, is_missing
+from tacit.evidence.labels import FLOAT, GAPS, Mask, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
+from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
 from tacit.model.distributions import SUM_TOLERANCE
 from tacit.model.variable import DEFAULT_STATES, Variable, listed_states

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tacit.evidence.codes import UNKNOWN
-from tacit.evidence.intervals import code_of_number
+from tacit.evidence.intervals import code_of_text
+from tacit.evidence.numbers import as_number
 from tacit.model.variable import Variable
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
@@ -47,10 +48,10 @@ def label_of(variable: Variable, text: str) -> str | None:
     code = variable.codes.get(text, code_in_any_case(variable, text))
     if code != UNKNOWN:
         return str(variable.states[code])
-    number = as_number(text)
     if variable.bins is not None:
-        code = UNKNOWN if isinstance(number, bool) else code_of_number(variable.bins, number)
+        code = code_of_text(variable.bins, text)
         return str(variable.states[code]) if code >= 0 else None
+    number = as_number(text)
     return None if isinstance(number, str) else numbers_spelled(variable).get(number)
 
 
@@ -68,13 +69,3 @@ def numbers_spelled(variable: Variable) -> dict[float, str | None]:
         if isinstance(number, int | float) and type(number) is not bool and number == number:
             spelled[number] = None if number in spelled else str(label)
     return spelled
-
-
-def as_number(text: str) -> int | float | str:
-    """The number, or truth value, that a text spells, if any."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text.strip().lower(), text)

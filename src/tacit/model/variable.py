@@ -112,13 +112,18 @@ def similar(name: object, known: Iterable[str]) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """The known name that one is most like; the same but for case, if there is one."""
+    """The known name that one is most like, in any case; where several differ in case only, the most like as it stands.
+
+    >>> nearest("Hihg", ["low", "high"]), nearest("norml", ["LOW", "NORMAL"]), nearest("x", ["low"])
+    ('high', 'NORMAL', None)
+    """
     import difflib
 
-    plain = str(name).strip().lower()
-    known = list(known)
-    close = [other for other in known if other.lower() == plain] or difflib.get_close_matches(str(name), known, n=1)
-    return close[0] if close else None
+    written: dict[str, list[str]] = {}
+    for other in known:
+        written.setdefault(other.strip().lower(), []).append(other)
+    close = difflib.get_close_matches(str(name).strip().lower(), written, n=1)
+    return difflib.get_close_matches(str(name), written[close[0]], n=1, cutoff=0)[0] if close else None
 
 
 def describe(variables: Sequence[Variable], state: Sequence[int]) -> str:

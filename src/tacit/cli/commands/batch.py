@@ -15,11 +15,12 @@ import typer
 
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.base.text import listed, plural
+from tacit.base.text import plural
 from tacit.cli.shared import arguments, completion
 from tacit.cli.shared.output import note, show_json
 from tacit.cli.shared.rows import STANDARD_INPUT, open_rows
 from tacit.evidence.column import Evidence
+from tacit.evidence.column_names import listed_columns
 from tacit.evidence.tables import csv_parquet
 from tacit.evidence.tables.columns import Source, TableReader, choose, columns_of
 from tacit.evidence.tables.csv_parquet import FileTable, TableBatch, repeated
@@ -245,7 +246,7 @@ def _require_columns(table: FileTable, needed: Iterable[str], why: str, present:
     columns = set(table.names if present is None else present)
     for name in needed:
         if name not in columns:
-            raise EvidenceError(f"{table.name} has no column {name!r} {why}; it has {listed(table.names, 20)}")
+            raise EvidenceError(f"{table.name} has no column {name!r} {why}; it has {listed_columns(table.names, 20)}")
 
 
 def _settings(net: Network, table: FileTable, plan: BatchPlan) -> dict[str, object]:

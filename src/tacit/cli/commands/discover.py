@@ -11,10 +11,10 @@ import typer
 import tacit
 from tacit.base.errors import EvidenceError
 from tacit.base.text import counted, plural
-from tacit.cli.shared.arguments import Json, NetworkOutput, Rows, check_output, names, options_of
+from tacit.cli.shared.arguments import Json, NetworkOutput, Rows, check_output, check_page, names, options_of, stem
 from tacit.cli.shared.output import aligned, show_json
 from tacit.cli.shared.rows import open_rows
-from tacit.evidence.states import as_number
+from tacit.evidence.numbers import as_number
 from tacit.evidence.tables.csv_parquet import FileTable, with_columns
 from tacit.model.variable import similar
 
@@ -44,6 +44,10 @@ class DiscoverJob:
     columns: Annotated[
         list[str] | None,
         typer.Option(metavar="NAMES", help="The columns to take, separated by commas. All, if left out."),
+    ] = None
+    exclude: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAMES", help="The columns to leave out, separated by commas."),
     ] = None
     bins: Annotated[
         list[str] | None,
@@ -81,6 +85,13 @@ class DiscoverJob:
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file to write on the way, and to resume from.")
     ] = None
+    page: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write an explorer page (.html): doubtful edges are dashed, undirected ones have no tip.",
+        ),
+    ] = None
     json: Json = False
 
 
@@ -101,18 +112,26 @@ def discover(job: DiscoverJob) -> None:
       tacit discover patients.csv --forbid "recovery->treatment" --require "size->treatment"
       tacit discover patients.parquet --search exact --bootstrap 100
       tacit discover patients.csv --columns age,dose,recovery --bins age=0,18,65,120 --tiers "age<dose<recovery"
-      tacit discover patients.csv -o net.json && tacit page net.json -o patients.html
+      tacit discover patients.csv --exclude id,name --bootstrap 20 --page patients.html
     """
     check_output(job.output)
+    if job.page is not None:
+        check_page(job.page)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
     options = {name: getattr(job, name) for name in OPTIONS} | {"bins": _bins(job.bins), "tiers": _tiers(job.tiers)}
     with open_rows(job.table) as table:
         found = tacit.discover(_chosen(table, job), forbid=forbid, require=require, **options)
+    if job.table != Path("-"):
+        found.network.name = stem(job.table)
     tacit.io.write(found.network, job.output)
+    if job.page is not None:
+        found.page(job.page)
     if job.json:
         return show_json(_results(job, found))
     size = f"{plural(len(found.network.edges), 'edge')} among {plural(len(found.network), 'variable')}"
     print(f"{job.output}: {size} from {counted(found.rows)}, {found.seconds:.1f} s")
+    if job.page is not None:
+        print(job.page)
     print(f"  {job.score} score  {found.score:,.2f}")
     for title, sign, pairs in (
         ("directions that the data or the constraints decide", ARROW, found.arrows.directed),
@@ -136,6 +155,7 @@ def _results(job: DiscoverJob, found: tacit.learn.Discovery) -> dict[str, Any]:
     strength = None if found.strength is None else [[*edge, share] for edge, share in found.strength.items()]
     return {
         "output": str(job.output),
+        **({} if job.page is None else {"page": str(job.page)}),
         "rows": found.rows,
         "score": found.score,
         "edges": found.network.edges,
@@ -164,13 +184,19 @@ def _edges(option: str, texts: list[str] | None) -> list[tuple[str, str]]:
 
 def _chosen(table: FileTable, job: DiscoverJob) -> FileTable:
     """The table with the columns to take."""
-    wanted = [name.strip() for name in names(job.columns)]
-    for name in wanted:
+    wanted, unwanted = ([name.strip() for name in names(texts)] for texts in (job.columns, job.exclude))
+    for name in [*wanted, *unwanted]:
         if name not in table.names:
             raise EvidenceError(f"{table.name} has no column {name!r}{similar(name, table.names)}")
-    if not wanted:
+    if job.weights in unwanted:
+        raise typer.BadParameter(f"the column {job.weights!r} holds the weights (--weights); do not --exclude it")
+    if not wanted and not unwanted:
         return table
-    return with_columns(table, list(dict.fromkeys([*wanted, *([] if job.weights is None else [job.weights])])))
+    weights = [] if job.weights is None else [job.weights]
+    chosen = [name for name in wanted or table.names if name not in unwanted]
+    if not chosen:
+        raise typer.BadParameter("--exclude leaves no column")
+    return with_columns(table, list(dict.fromkeys([*chosen, *weights])))
 
 
 def _bins(texts: list[str] | None) -> Any:

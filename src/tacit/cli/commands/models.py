@@ -14,7 +14,7 @@ import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
 from tacit.cli.shared import completion
-from tacit.cli.shared.arguments import CaptionsFile, Evidence, FirstQuery, Json, Model, read_network
+from tacit.cli.shared.arguments import CaptionsFile, Evidence, FirstQuery, Json, Model, check_page, read_network, stem
 from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.values import read_evidence
 from tacit.compiler.program import Cost
@@ -154,7 +154,10 @@ def _write_dot(net: Network, output: Path | None) -> None:
 
 def page(
     model: Model,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The .html file to write.")],
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="The .html file to write; named like MODEL, if left out."),
+    ] = None,
     query: FirstQuery = None,
     captions: CaptionsFile = None,
 ) -> None:
@@ -164,12 +167,12 @@ def page(
 
     \b
     Examples:
-      tacit page alarm.bif -o alarm.html
+      tacit page alarm.bif
       tacit page alarm.bif -o alarm.html -q LVFAILURE
       tacit page alarm.bif -o alarm.html --captions alarm.toml
     """
-    if output.suffix not in (".html", ".htm"):
-        raise typer.BadParameter(f"{output}: a page is a .html file")
+    output = Path(f"{stem(model)}.html") if output is None else output
+    check_page(output)
     read_network(model).page(output, captions, query)
     print(output)
 

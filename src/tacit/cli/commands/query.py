@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import isfinite, isinf
 from typing import Annotated, Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label, Variable
+from tacit.query.intervals import means
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list
@@ -81,6 +82,9 @@ def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict
         "posterior": values if several else next(iter(values.values())),
         "log_evidence": first.log_evidence,
     }
+    numbers = {one.names[0]: mean for one in posteriors if (mean := one.mean()) is not None}
+    if numbers:
+        data["mean"] = numbers if several else next(iter(numbers.values()))
     if first.drops is not None:
         data["next"] = {",".join(one.names): one.drops for one in posteriors} if several else first.drops
     return data
@@ -103,7 +107,10 @@ class Posterior:
     def text(self) -> str:
         """For people: bars for one variable, a grid for two, a list of combinations for more."""
         if len(self.variables) == 1:
-            return bars(self.variables[0].states, self.values.tolist())
+            mean = self.mean()
+            return bars(self.variables[0].states, self.values.tolist()) + (
+                f"\nmean: {mean:.6g}" if mean is not None else ""
+            )
         if len(self.variables) == 2:
             first, second = self.variables
             head = ("", *(f"{second.name}={state}" for state in second.states))
@@ -115,6 +122,13 @@ class Posterior:
             if len(grid.partition("\n")[0]) <= GRID_WIDTH:
                 return grid
         return _combinations(self.variables, self.values)
+
+    def mean(self) -> float | None:
+        """The mean of one interval variable, unless it has an interval for which no number stands."""
+        (variable, *others), edges = self.variables, self.variables[0].bins
+        if others or edges is None or (isinf(edges[0]) and isinf(edges[-1]) and len(edges) == 2):
+            return None
+        return float(means(variable, self.values[None])[0])
 
     def observations(self) -> str:
         """The most informative observations, each with a bar for its share of the entropy."""

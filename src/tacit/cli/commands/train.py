@@ -10,11 +10,12 @@ import typer
 
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.base.text import listed, plural
+from tacit.base.text import plural
 from tacit.cli.commands.models import learned
 from tacit.cli.shared import arguments, completion
 from tacit.cli.shared.output import show_json
 from tacit.cli.shared.rows import open_rows
+from tacit.evidence.column_names import listed_columns
 from tacit.evidence.read import read
 from tacit.evidence.tables.columns import Source, choose, columns_of, find
 from tacit.evidence.tables.csv_parquet import FileTable
@@ -99,7 +100,9 @@ def _chosen(net: Network, table: FileTable, job: TrainJob) -> tuple[dict[str, So
     answers = find(net.variable(query), set(table.names), job.label)
     if answers is None:
         called = job.label or query
-        raise EvidenceError(f"{table.name} has no column {called!r}; it has {listed(table.names, 20)}; see --label")
+        raise EvidenceError(
+            f"{table.name} has no column {called!r}; it has {listed_columns(table.names, 20)}; see --label"
+        )
     chosen = choose(net, table.names, arguments.names(job.columns), but=[query, *answers.columns])
     answered = set(answers.columns)
     leaks = [name for name in chosen if name == query or not answered.isdisjoint(chosen[name].columns)]

@@ -11,9 +11,9 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from tacit.base.errors import TacitError
-from tacit.base.text import listed
 from tacit.cli.shared import completion
 from tacit.cli.shared.output import note
+from tacit.evidence.column_names import listed_columns
 from tacit.evidence.tables.columns import unused
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.io.files import format_of, read
@@ -137,6 +137,22 @@ def check_folder(path: Path) -> None:
         raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
 
 
+def check_page(path: Path) -> None:
+    """Refuse a file that is no page, or whose folder does not exist, before the work rather than after it."""
+    if path.suffix not in (".html", ".htm"):
+        raise typer.BadParameter(f"{path}: a page is a .html file")
+    check_folder(path)
+
+
+def stem(path: Path) -> str:
+    """The name of a file without its folder and suffix, which may be a double one.
+
+    >>> stem(Path("models/alarm.bif.gz")), stem(Path("v1.2.json"))
+    ('alarm', 'v1.2')
+    """
+    return Path(path.name.removesuffix(".gz")).stem
+
+
 def names(texts: list[str] | None) -> list[str]:
     """Names from options that may be repeated, and may hold several names with commas between.
 
@@ -169,4 +185,4 @@ def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries
         note(f"the column {query!r} is the query itself and is not used as evidence")
         left.remove(query)
     if left:
-        note(f"columns that are not used: {listed(left)}")
+        note(f"columns that are not used: {listed_columns(left)}")

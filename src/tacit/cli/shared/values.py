@@ -9,11 +9,12 @@ import typer
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
+from tacit.evidence.numbers import as_number
 from tacit.evidence.read import read_column
-from tacit.evidence.states import MISSING_WORDS, as_number, label_of, numbers_spelled
+from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
 from tacit.io.files import is_evidence
 from tacit.io.files import read_evidence as read_file
-from tacit.model.variable import Label, Variable, listed_states
+from tacit.model.variable import Label, Variable, listed_states, similar
 from tacit.query.network import Network
 
 
@@ -135,5 +136,8 @@ def state_of(variable: Variable, text: str) -> Label:
     """
     label = label_of(variable, text) or next((label for label in variable.states if str(label) == text.strip()), None)
     if label is None:
-        raise EvidenceError(f"{text!r} is not a state of {variable.name!r}; expected one of {listed_states(variable)}")
+        meant = similar(text, map(str, variable.states))
+        raise EvidenceError(
+            f"{text!r} is not a state of {variable.name!r}; expected one of {listed_states(variable)}{meant}"
+        )
     return label

@@ -15,12 +15,12 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError, FormatError
 from tacit.base.floats import Floats
-from tacit.base.text import listed
 from tacit.evidence.column import Evidence
-from tacit.evidence.column_names import columns_of_states, misspelt, refuse_two_readings
+from tacit.evidence.column_names import columns_of_states, listed_columns, misspelt, refuse_two_readings
 from tacit.evidence.frames import decoded, objects
+from tacit.evidence.numbers import as_number
 from tacit.evidence.read import is_ambiguous, read
-from tacit.evidence.states import MISSING_WORDS, as_number, label_of, numbers_spelled
+from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
 from tacit.evidence.tables.csv_parquet import FileTable, TableBatch
 from tacit.evidence.tables.messages import in_file
 from tacit.evidence.wrong_rows import WrongRows
@@ -151,7 +151,7 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
         if source is not None:
             sources[name] = source
         elif wanted:
-            raise EvidenceError(f"the table has no column {name!r}; it has {listed(names, 20)}")
+            raise EvidenceError(f"the table has no column {name!r}; it has {listed_columns(names, 20)}")
     for source in sources.values():
         if source.per_state:
             refuse_two_readings(source.variable, source.columns, sources)
@@ -159,7 +159,9 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
         lower = {name.lower() for name in net}
         suspects = [name for name in names if name.strip().lower() in lower] or names[:20]
         hint = next((text for name in suspects if (text := similar(name, net))), "")
-        raise EvidenceError(f"no column of the table is a variable to observe; it has {listed(names, 20)}{hint}")
+        raise EvidenceError(
+            f"no column of the table is a variable to observe; it has {listed_columns(names, 20)}{hint}"
+        )
     return sources
 
 

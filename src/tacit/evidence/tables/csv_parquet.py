@@ -8,12 +8,13 @@ from __future__ import annotations
 import gzip
 import io
 import mmap
+import re
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +26,7 @@ from tacit.evidence.tables.suffixes import SEPARATORS, Storage, storage_of
 
 BATCH_ROWS = 2**16
 BLOCK_BYTES = 2**20  # of a CSV file, of which pyarrow reads some 30 ahead
+TEXT_ROWS = 2**14  # that are written as text at once
 MAX_BLOCK_BYTES = 2**24  # for a CSV file of long rows: 30 blocks must not fill the memory
 
 
@@ -79,11 +81,54 @@ def _packing(file: IO[Any], storage: Storage) -> AbstractContextManager[Any]:
 
 
 def _writer(file: Any, schema: Any, storage: Storage) -> Any:
-    from pyarrow import csv, parquet
+    from pyarrow import parquet
 
-    if storage.is_parquet:
-        return parquet.ParquetWriter(file, schema)
-    return csv.CSVWriter(file, schema, write_options=csv.WriteOptions(delimiter=storage.separator))
+    return parquet.ParquetWriter(file, schema) if storage.is_parquet else nullcontext(TextWriter(file, schema, storage))
+
+
+class TextWriter:
+    """A writer of text in which only those cells have quotation marks that need them: pyarrow's marks all text.
+
+    So cells that are copied from another file of text stay as they are.
+    """
+
+    def __init__(self, file: Any, schema: Any, storage: Storage) -> None:
+        import pyarrow as pa
+
+        self._file, self._separator, self._single = file, str(storage.separator), len(schema) == 1
+        self._write([pa.array([name]) for name in schema.names])
+
+    def write_table(self, table: Any) -> None:
+        """Write the rows of a table, some at a time: a column of text holds at most 2 GiB."""
+        for batch in table.combine_chunks().to_batches(max_chunksize=TEXT_ROWS):
+            self._write(batch.columns)
+
+    def _write(self, columns: Sequence[Any]) -> None:
+        import pyarrow as pa
+        from pyarrow import compute
+
+        cells = [self._cells(column) for column in columns]
+        sign = pa.scalar(self._separator, pa.large_string())
+        joined = compute.binary_join_element_wise(*cells, sign, null_handling="replace", null_replacement="")
+        self._file.write("".join(f"{line}\n" for line in joined.to_pylist()).encode())
+
+    def _cells(self, column: Any) -> Any:
+        """A column as text; an empty cell gets quotation marks where it would make an empty line."""
+        import pyarrow as pa
+        from pyarrow import compute
+
+        kind = column.type.value_type if isinstance(column, pa.DictionaryArray) else column.type
+        text = column.cast(pa.large_string())
+        if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)):
+            return text
+        marks = f'["\\r\\n{re.escape(self._separator)}]' + ("|^$" if self._single else "")
+        unsafe = compute.match_substring_regex(text, marks)
+        if not compute.any(unsafe).as_py():
+            return text
+        doubled = compute.replace_substring(text, '"', '""')
+        mark, nothing = (pa.scalar(text, pa.large_string()) for text in ('"', ""))
+        quoted = compute.binary_join_element_wise(mark, doubled, mark, nothing)
+        return compute.if_else(unsafe, quoted, text)
 
 
 class Parquet:
@@ -125,7 +170,8 @@ class CSV:
         with _format_errors(name):
             self.rows = _estimated_rows(path, storage)
             self._block = BLOCK_BYTES if storage.gzipped else _block_for_lines(path, name)
-            self._above, self.names = _header(path, name, storage)
+            self._storage = _as_separated(path, storage)
+            self._above, self.names = _header(path, name, self._storage)
 
     def types(self, columns: Sequence[str]) -> list[Any]:
         import pyarrow as pa
@@ -170,6 +216,18 @@ def with_columns(table: FileTable, columns: Sequence[str]) -> FileTable:
     chosen = copy(table)
     chosen.names = list(columns)
     return chosen
+
+
+def _as_separated(path: Path, storage: Storage) -> Storage:
+    """The storage of a file of text; a .csv file has semicolons where its header has them and no comma.
+
+    Spreadsheets write it so where numbers are written with a comma. A header in quotation marks is meant as it is.
+    """
+    if storage.separator != "," or _begins_with_quote(path, storage):
+        return storage
+    with storage.open(path) as file:
+        header = next((line for line in file if line.strip(b"\xef\xbb\xbf\r\n")), b"")
+    return replace(storage, separator=";") if b";" in header and b"," not in header else storage
 
 
 def _header(path: Path, name: str, storage: Storage) -> tuple[int, list[str]]:

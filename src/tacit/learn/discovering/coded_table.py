@@ -25,6 +25,7 @@ from tacit.evidence.read import named_columns
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
 from tacit.learn.estimating.sources import RowBatch, Spooled, is_stream, row_batches
+from tacit.model.intervals import Edges
 from tacit.model.variable import similar
 from tacit.query.network import Network
 
@@ -32,6 +33,7 @@ MAX_SHARE_DISTINCT = 0.6  # of the rows, up to which it pays to count equal rows
 SAMPLE_ROWS = 4096
 MIN_MERGED_ROWS = 2**21  # that are waiting, before equal rows are counted together
 ROWS_PER_BATCH = 2**20  # of a table that is given to an estimation
+MAX_EXPLAINED = 20  # columns of which an error says why they make no variable
 MIXER = np.uint64(0x9E3779B97F4A7C15)
 DEFAULT_BINS = "quantile"
 Bins = How | Mapping[str, How] | None
@@ -164,22 +166,41 @@ def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
     if isinstance(word, str) and word not in METHODS:
         expected = "a number of intervals, or a dictionary from columns to any of these or to edges"
         raise TacitError(f"bins is {word!r}; expected {', '.join(map(repr, METHODS))}, {expected}")
-    net, unchosen = Network(), []
-    for name in sorted(summaries):
+    net, unchosen, wrong = Network(), [], dict[str, EvidenceError]()
+    for name in sorted(filter(str.strip, summaries)):  # no variable is called "", as the index of a frame is in a file
         summary = summaries[name]
-        if name in chosen:
-            net.add(name, bins=summary.edges(name, chosen[name]))
-        elif summary.measured:
-            if summary.numbers_rows:
-                remedy = "leave it out, or name it in bins= if it is a measurement"
-                raise EvidenceError(f"column {name!r} seems to number the rows, from one to the next; {remedy}")
-            net.add(name, bins=summary.edges(name, word))
-            unchosen.append(name)
-        else:
-            net.add(name, states=summary.states(name))
+        try:
+            if name in chosen:
+                net.add(name, bins=summary.edges(name, chosen[name]))
+            elif summary.measured:
+                net.add(name, bins=_measured_edges(name, summary, word))
+                unchosen.append(name)
+            else:
+                net.add(name, states=summary.states(name))
+        except EvidenceError as error:
+            wrong[name] = error
+    if wrong:
+        raise _unusable(wrong)
     if bins is None or isinstance(bins, Mapping):
         warn_of_default_bins(unchosen)
     return net
+
+
+def _measured_edges(name: str, summary: ColumnSummary, how: How) -> Edges:
+    """The edges of the intervals of measurements; an error if they seem to number the rows."""
+    if summary.numbers_rows:
+        remedy = "leave it out, or name it in bins= if it is a measurement"
+        raise EvidenceError(f"column {name!r} seems to number the rows, from one to the next; {remedy}")
+    return summary.edges(name, how)
+
+
+def _unusable(wrong: Mapping[str, EvidenceError]) -> EvidenceError:
+    """One error about all columns that make no variable."""
+    if len(wrong) == 1:
+        return next(iter(wrong.values()))
+    lines = "".join(f"\n  {error}" for error in list(wrong.values())[:MAX_EXPLAINED])
+    more = "\n  ..." if len(wrong) > MAX_EXPLAINED else ""
+    return EvidenceError(f"{len(wrong):,} columns make no variable: {', '.join(map(repr, wrong))}{lines}{more}")
 
 
 class GatheredRows:

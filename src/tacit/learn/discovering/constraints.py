@@ -48,6 +48,8 @@ def constraints(
     for a, b in _edges("require", require, place):
         if (a, b) in forbidden:
             raise TacitError(f"the edge {a!r} -> {b!r} is both required and forbidden")
+        if required[place[b], place[a]]:
+            raise TacitError(f"the edge between {a!r} and {b!r} is required in both directions; expected one of them")
         if not allowed[place[a], place[b]]:
             raise TacitError(f"the edge {a!r} -> {b!r} is required, but tiers= has {b!r} before {a!r}")
         required[place[a], place[b]] = True

@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
-from tacit.base.text import listed
 from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence, take
-from tacit.evidence.column_names import UnusedColumnWarning, warn_missing
+from tacit.evidence.column_names import UnusedColumnWarning, listed_columns, warn_missing
 from tacit.evidence.read import is_frame, named_columns, read, without_column
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
@@ -271,7 +270,7 @@ def _of_file(net: Network, table: FileTable, weights: Any) -> Iterator[RowBatch]
     sources = choose(net, table.names, [], but=[])
     used = [*columns_of(sources.values()), *([] if weights is None else [weights])]
     if left := unused(net, table.names, used):
-        warn(f"{table.name}: columns that are not used: {listed(left)}", UnusedColumnWarning)
+        warn(f"{table.name}: columns that are not used: {listed_columns(left)}", UnusedColumnWarning)
     reader = TableReader(table, sources)
     for batch in table.batches(used):
         evidence = reader.evidence(batch)
