@@ -142,8 +142,8 @@ def test_a_network_passes_all_options_on():
 
 def test_what_is_far_too_large_for_a_page_is_made_smaller():
     """Not rearranged into a tower of very many rows."""
-    drawing, plain = draw(random_network(200), width=17), draw(random_network(200))
-    assert drawing.picture.width * drawing.picture.scale == pytest.approx(17 * PIXELS_PER_CM)
+    drawing, plain = draw(random_network(200), width=8.5), draw(random_network(200))
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(8.5 * PIXELS_PER_CM)
     assert drawing.picture.height == plain.picture.height
 
 
