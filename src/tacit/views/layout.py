@@ -152,7 +152,7 @@ def _assembled(
     parts: Sequence[Sequence[int]], layouts: Sequence[BoxLayout], corners: Sequence[Point], edges: Sequence[Edge]
 ) -> BoxLayout:
     """One layout of several, each moved to its corner."""
-    moved, routes = {}, {}
+    moved, routes = dict[int, tuple[float, float, float, float]](), dict[int, list[Point]]()
     for nodes, layout, (right, down) in zip(parts, layouts, corners, strict=True):
         own = set(nodes)
         for i, (x, y, w, h) in zip(nodes, layout.boxes, strict=True):
@@ -365,7 +365,7 @@ class _Exchange:
         return range(low, min((self.rows[c] for c in self.children[i]), default=len(self.used)))
 
     def _cost(self, i: int, row: int) -> float:
-        return sum(abs(row - self.rows[j]) ** LENGTH_POWER for j in (*self.parents[i], *self.children[i]))
+        return sum(math.pow(abs(row - self.rows[j]), LENGTH_POWER) for j in (*self.parents[i], *self.children[i]))
 
     def _move(self, i: int, row: int) -> None:
         self.members[self.rows[i]].remove(i)

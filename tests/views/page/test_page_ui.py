@@ -924,8 +924,8 @@ def test_edges_show_how_sure_they_are(opened):
     }
     tips = "[...document.querySelectorAll('#map .edge')].filter((path) => getComputedStyle(path).markerEnd === 'none')"
     assert page.evaluate(f"{tips}.length") == 1
-    texts = page.locator("#edge-legend span").all_text_contents()
-    assert texts == ["strength 1", "0.75 to 1", "below 0.5", "direction unknown"]
+    texts, shares = page.locator("#edge-legend span").all_text_contents(), ("75% to 99%", "fewer than half")
+    assert texts == ["in all samples", *(f"in {share} of the samples" for share in shares), "direction unknown"]
 
 
 # looks ------------------------------------------------------------------------------------------------------
