@@ -29,7 +29,7 @@ MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
 MAX_SWEEPS, MAX_MOVES = 24, 12
 SMALL = 40  # boxes that may be exchanged for each width that is tried
-PASSING, PASSING_LARGE = 1.0, 0.2  # what a row that each edge passes costs, as a share of the size
+PASSING = 1.0  # what a row that each edge passes costs, as a share of the size
 LENGTH_POWER = 1.5  # one edge through four rows is worse than two through two
 MAX_EXCHANGES = 100_000  # tried for one layout
 LARGE = 3  # times as large as any other
@@ -191,16 +191,17 @@ def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW
     widest = max(width for width, _ in sizes)
     total = sum(width + GAP for width, _ in sizes)
     limits = np.geomspace(max(total, widest), widest, 32)
-    small = len(sizes) <= SMALL
-    tried = [(limit, rows_within(limit, sizes, edges, exchange=small)) for limit in limits.tolist()]
-    best, rows = min(tried, key=lambda one: _layout_cost(one[1], sizes, row_gap) * _bends(one[1], edges))
-    return rows if small else rows_within(best, sizes, edges, exchange=True)
+    if len(sizes) > SMALL:
+        best = min(limits.tolist(), key=lambda limit: _layout_cost(rows_within(limit, sizes, edges), sizes, row_gap))
+        return rows_within(best, sizes, edges, exchange=True)
+    tried = [rows_within(limit, sizes, edges, exchange=True) for limit in limits.tolist()]
+    return min(tried, key=lambda rows: _layout_cost(rows, sizes, row_gap) * _bends(rows, edges))
 
 
 def _bends(rows: Sequence[int], edges: Sequence[Edge]) -> float:
     """A factor for layouts whose edges pass many rows."""
     passed = sum(rows[head] - rows[tail] - 1 for tail, head in edges)
-    return 1 + (PASSING if len(rows) <= SMALL else PASSING_LARGE) * passed / max(len(edges), 1)
+    return 1 + PASSING * passed / max(len(edges), 1)
 
 
 def _layout_cost(rows: Sequence[int], sizes: Sequence[Size], row_gap: float) -> float:

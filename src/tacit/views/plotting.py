@@ -216,6 +216,7 @@ def tornado(
     ax.axvline(now, color=INK, linewidth=1)
     ax.set_yticks(range(len(bars)), labels, fontsize=8)
     ax.tick_params(axis="y", length=0)
+    ax.locator_params(axis="x", nbins=5)
     ax.set(xlabel=f"{_posterior(found, which)} = {now:.3g}", ylim=(-0.5, max(len(bars), 1) - 0.5))
     return _with_legend(_plain(ax), 2, "one number of the network, cut at 0 and 1")
 
