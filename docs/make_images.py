@@ -1,6 +1,6 @@
 """The pictures of the documentation: the paper's figures, made anew, and more.
 
-Writes docs/images/gallery/ and docs/images/discover/, docs/images/posteriors.svg and docs/images/doubtful.svg.
+Writes docs/images/gallery/ and docs/images/discover/, and posteriors.svg, set.svg and doubtful.svg in docs/images/.
 Run with: python -m docs.make_images, which needs matplotlib (the extra plot)
 and the files inside pgmpy's wheel.
 """
@@ -299,6 +299,7 @@ def main() -> None:
     for name, what in drawings().items():
         drawing.draw(what).save(TARGET / f"{name}.svg")
     tacit.examples.abc().plot({"C": "lo"}).save(TARGET.parent / "posteriors.svg")
+    tacit.examples.abc().plot({"C": "lo"}, do={"B": "true"}).save(TARGET.parent / "set.svg")
     doubtful = tacit.examples.abc().plot(strength={("A", "B"): 0.6}, undirected=[("A", "C")])
     doubtful.save(TARGET.parent / "doubtful.svg")
     for page in PAGES:

@@ -1,5 +1,5 @@
-"""Networks and circuits as SVG, PNG and PDF: `draw`, and the `Drawing` it returns."""
+"""Networks and circuits as SVG, PNG and PDF: `draw`, the `Drawing` it returns, and what it warns of."""
 
-from tacit.views.drawing import Drawing, draw
+from tacit.views.drawing import Drawing, SmallLettersWarning, draw
 
-__all__ = ["Drawing", "draw"]
+__all__ = ["Drawing", "SmallLettersWarning", "draw"]

@@ -416,6 +416,15 @@ def test_draw_takes_a_part_and_a_width(abc):
     assert Path("abc.svg").read_text(encoding="utf-8") == abc.plot(nodes=["A", "B"], width=8.5).svg
 
 
+def test_draw_takes_what_is_set_and_captions(abc):
+    Path("abc.toml").write_text('[variables.B]\nlabel = "Long name"\n')
+    tacit_("draw", "abc.json", "--do", "B=TRUE", "--captions", "abc.toml", "-o", "abc.svg")
+    drawn = Path("abc.svg").read_text(encoding="utf-8")
+    assert drawn == abc.plot(do={"B": "true"}, captions={"B": "Long name"}).svg
+    assert "Long name = true" in drawn
+    assert "--do and --captions are for" in tacit_("draw", "abc.json", "--do", "B=true", code=2)
+
+
 def test_bench_counts_rows_per_second(abc, monkeypatch):
     from tacit.cli.commands import bench as measure
 
@@ -550,7 +559,7 @@ def test_wrong_data_is_one_line_and_exit_code_1(abc, rows, arguments, message):
         ("bounds abc.json -q B A=1", "'A=1' is not VARIABLE=LOW:HIGH"),
         ("info abc.json -e A", "give -q as well"),
         ("draw abc.json -o abc.jpg", "abc.jpg: a drawing is a .svg, .png, .pdf or .dot file"),
-        ("draw abc.json --nodes A", "--nodes and --width are for .svg, .png and .pdf files"),
+        ("draw abc.json --nodes A", "--nodes, --width, --do and --captions are for .svg"),
         ("draw abc.json -p -o abc.dot", "posteriors are drawn into a .svg, .png or .pdf file"),
         ("train abc.json rows.csv -q B --loss nonsense", "nonsense"),
     ],

@@ -453,9 +453,9 @@ def test_doubtful_edges_look_doubtful(tmp_path: Path) -> None:
     shares = discovery.strength or {}
     assert any(shares.get(edge, 0.0) < 1 for edge in discovery.network.edges)
     sure = tacit.discover(frame_of(11, 6, 60))
-    assert "strength 1" in discovery.plot(width=10).svg
-    assert "strength 1" not in sure.plot(width=10).svg
+    assert "in all samples" in discovery.plot(width=10).svg
+    assert "in all samples" not in sure.plot(width=10).svg
     discovery.page(tmp_path / "doubtful.html", query=discovery.network.variables[0])
-    assert '"text":"strength 1"' in (tmp_path / "doubtful.html").read_text(encoding="utf-8")
+    assert '"text":"in all samples"' in (tmp_path / "doubtful.html").read_text(encoding="utf-8")
     sure.page(tmp_path / "sure.html")
-    assert '"text":"strength 1"' not in (tmp_path / "sure.html").read_text(encoding="utf-8")
+    assert '"text":"in all samples"' not in (tmp_path / "sure.html").read_text(encoding="utf-8")

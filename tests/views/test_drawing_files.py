@@ -5,13 +5,15 @@ import xml.etree.ElementTree as ET
 
 import numpy as np
 import pytest
+from bench.drawings import Faults, faults
 from bench.networks import network
 
 import tacit
 from tacit import EvidenceError, Network, TacitError, examples
 from tacit.drawing import draw
-from tacit.views.nodes import MAX_BARS, Bars
+from tacit.views.nodes import MAX_BARS, SET, Bars
 from tacit.views.picture import Text
+from tacit.views.words import intervals
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -115,7 +117,7 @@ def test_bars_are_as_long_as_their_probabilities():
 
 def test_of_many_states_the_most_probable_are_shown():
     weights = np.arange(1.0, 101.0)
-    node = Bars.of("A", [f"s{i}" for i in range(100)], (weights / weights.sum()).tolist(), False, False)
+    node = Bars.of("A", [f"s{i}" for i in range(100)], (weights / weights.sum()).tolist(), False, "")
     assert [bar.label for bar in node.bars] == [*(f"s{i}" for i in range(89, 100)), "89 others"]
     assert len(node.bars) == MAX_BARS
     assert sum(bar.probability for bar in node.bars) == pytest.approx(1)
@@ -126,6 +128,56 @@ def test_long_labels_are_cut():
     net.add("A", states=["s" * 500, "t"], cpt=[0.5, 0.5])
     assert net.plot({}).picture.width < 400
     assert any(text.endswith("s…") for text in texts(net.plot({})))
+
+
+def test_what_is_set_is_violet_and_cut_from_its_parents():
+    net = examples.kidney_stones()
+    picture = net.plot({"size": "large"}, do={"treatment": "A"})
+    shown = texts(picture)
+    assert f"{net.do({'treatment': 'A'}).posterior('recovery', {'size': 'large'})[0, 0]:.1%}" in shown
+    assert shown[-3:] == ["set from outside (do)", "edge cut by that", "observed"]
+    assert picture.svg.count('class="tip"') == len(net.edges) - 1
+    assert picture.svg.count(f'fill="{SET}"') == 2  # the node, and in the legend
+    plain = net.plot(do={"treatment": "A"})
+    assert "treatment = A" in texts(plain)
+    assert faults(picture.picture) == faults(plain.picture) == Faults(0, 0, 0)
+    with pytest.raises(EvidenceError, match="'treatment' is set by do= and cannot be observed"):
+        net.plot({"treatment": "B"}, do={"treatment": "A"})
+
+
+def test_captions_are_shown_in_place_of_names(tmp_path):
+    net, long = network("asia"), "Tuberculosis or lung cancer, which an X-ray cannot tell apart"
+    drawing = net.plot(captions={"either": long, "tub": "Tuberculosis"})
+    assert {"Tuberculosis", "lung"} <= set(texts(drawing))
+    assert long in " ".join(texts(drawing))
+    assert drawing.picture.width < net.plot(captions={"either": long.replace(" ", "_")}).picture.width
+    assert faults(drawing.picture) == Faults(0, 0, 0)
+    (tmp_path / "asia.toml").write_text('[variables.lung]\nlabel = "Lung cancer"\nstates = {yes = "present"}\n')
+    assert {"Lung cancer", "present", "no"} <= set(texts(net.plot({}, captions=tmp_path / "asia.toml")))
+    with pytest.raises(TacitError, match=r"'lungs'.*'lung'"):
+        net.plot(captions={"lungs": "Lungs"})
+    with pytest.raises(TacitError, match="expected a mapping"):
+        net.plot(captions=["lung"])
+
+
+def test_intervals_are_shown_as_people_write_them():
+    net = Network()
+    net.add("dose", bins=[float("-inf"), 2.6, 11.2, float("inf")], cpt=[0.2, 0.3, 0.5])
+    assert {"< 2.6", "2.6 – 11.2", "≥ 11.2"} <= set(texts(net.plot({})))
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        (["[0, 18)", "[18, 65]"], ["0 – 18", "18 – 65"]),
+        (["[-1.5, 0)", "[0, inf)"], ["−1.5 to 0", "≥ 0"]),
+        (["[1.00001, 1.00002)", "[1.00002, 123456]"], ["1.00001 – 1.00002", "1.00002 – 123456"]),
+        (["[0, 1)", "other"], None),
+        (["(a, b)"], None),
+    ],
+)
+def test_intervals_stay_apart_and_other_names_as_they_are(states, expected):
+    assert intervals(states) == expected
 
 
 def test_posteriors_are_of_one_possible_row():

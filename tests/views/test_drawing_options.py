@@ -1,5 +1,7 @@
 """Parts of networks, pictures of a stated width, and edges that are not sure."""
 
+import re
+
 import numpy as np
 import pytest
 from bench.drawings import Faults, faults, random_network
@@ -7,10 +9,16 @@ from bench.networks import network
 
 import tacit
 from tacit import Network, TacitError, examples
-from tacit.drawing import draw
+from tacit.drawing import SmallLettersWarning, draw
 from tacit.views.picture import Arrow, Text
 
 PIXELS_PER_CM = 96 / 2.54
+LEGEND = [
+    "in all samples",
+    "in 75% of the samples or more",
+    "in 50% to 75% of the samples",
+    "in fewer than half of the samples",
+]
 
 
 def arrows(drawing):
@@ -42,6 +50,8 @@ def test_some_nodes_have_the_posteriors_of_the_whole_network():
 def test_nodes_must_be_there():
     with pytest.raises(TacitError, match=r"'tubb'.*'tub'"):
         draw(network("asia"), nodes=["tubb"])
+    with pytest.raises(TacitError, match="nodes= names no variable"):
+        draw(network("asia"), nodes=[])
     assert texts(draw(network("asia"), nodes="tub")) == ["tub"]
 
 
@@ -52,6 +62,16 @@ def test_a_picture_has_its_width_and_letters_that_can_be_read(name):
     assert points(drawing) + 1e-9 >= 6
     assert points(drawing) <= 9
     assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+@pytest.mark.parametrize(("name", "width"), [("win95pts", 8.5), ("asia", 1)])
+def test_letters_too_small_to_read_come_with_a_warning_that_says_what_helps(name, width):
+    with pytest.warns(SmallLettersWarning, match=r"nodes=") as caught:
+        assert points(draw(network(name), width=width)) < 6
+    least = float(re.search(r"6 points from a width of ([\d.]+) cm", str(caught[0].message))[1])
+    assert points(draw(network(name), width=least)) + 1e-9 >= 6
+    assert width < least < 20
+    assert caught[0].filename == __file__
 
 
 def test_a_width_is_that_of_the_files(tmp_path):
@@ -69,7 +89,8 @@ def test_a_width_is_that_of_the_files(tmp_path):
 def test_a_node_wider_than_the_picture_is_made_to_fit():
     net = Network()
     net.add("a" * 100, cpt=[0.5, 0.5])
-    drawing = draw(net, width=5)
+    with pytest.warns(SmallLettersWarning, match="letters have"):
+        drawing = draw(net, width=5)
     assert drawing.picture.width * drawing.picture.scale == pytest.approx(5 * PIXELS_PER_CM)
     assert faults(drawing.picture) == Faults(0, 0, 0)
 
@@ -83,12 +104,19 @@ def test_a_width_is_a_number_of_centimetres(width):
 def test_weak_edges_are_dashed_and_explained():
     drawing = draw(network("asia"), strength={("asia", "tub"): 0.6, ("smoke", "lung"): 0.9, ("smoke", "bronc"): 0.1})
     *edges, sure, likely, doubtful, weak = arrows(drawing)
-    assert texts(drawing)[8:] == ["strength 1", "0.75 to 1", "0.5 to 0.75", "below 0.5"]
+    assert texts(drawing)[8:] == LEGEND
     counts = [[edge.stroke for edge in edges].count(one.stroke) for one in (sure, likely, doubtful, weak)]
     assert counts == [5, 1, 1, 1]
     assert not sure.stroke.dashes
     assert drawing.svg.count("stroke-dasharray") == 2 * 3
     assert faults(drawing.picture) == Faults(0, 0, 0)
+
+
+def test_the_surest_edge_is_drawn_last():
+    """Where edges meet at a child, the pale tip covered the dark one."""
+    drawing = draw(network("asia"), strength={("tub", "either"): 0.2})
+    edges = arrows(drawing)[: len(network("asia").edges)]
+    assert edges[0].stroke == arrows(drawing)[-1].stroke != edges[-1].stroke
 
 
 def test_a_png_has_dashes(tmp_path):
@@ -120,7 +148,8 @@ def test_an_edge_without_a_tip_ends_beside_the_tips_of_others():
 
 
 def test_no_legend_without_need():
-    assert texts(draw(examples.abc(), strength={}, undirected=[])) == ["A", "B", "C"]
+    for strength in ({}, {("A", "B"): 1.0, ("A", "C"): 1.0}):
+        assert texts(draw(examples.abc(), strength=strength, undirected=[])) == ["A", "B", "C"]
 
 
 def test_what_is_said_of_edges_is_checked():
@@ -142,8 +171,10 @@ def test_a_network_passes_all_options_on():
 
 def test_what_is_far_too_large_for_a_page_is_made_smaller():
     """Not rearranged into a tower of very many rows."""
-    drawing, plain = draw(random_network(200), width=17), draw(random_network(200))
-    assert drawing.picture.width * drawing.picture.scale == pytest.approx(17 * PIXELS_PER_CM)
+    with pytest.warns(SmallLettersWarning):
+        drawing = draw(random_network(200), width=8.5)
+    plain = draw(random_network(200))
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(8.5 * PIXELS_PER_CM)
     assert drawing.picture.height == plain.picture.height
 
 

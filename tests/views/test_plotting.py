@@ -40,7 +40,7 @@ def test_a_curve_has_its_pieces_and_borders():
     for line in drawn:
         x, y = line.get_data()
         np.testing.assert_allclose(tac.posterior({"E": np.asarray(x)})[:, 0], y)
-    assert ax.get_ylabel() == "P*(Q='true')"
+    assert ax.get_ylabel() == "P*(Q = true)"
 
 
 def test_a_curve_of_sigmoids_is_one_piece():
@@ -61,16 +61,16 @@ def test_a_surface_and_a_map_of_regions():
     cpts = {n: TestingCPT([[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2, [0.5, 0.5], test=[">=", "<"]) for n in ("T1", "T2")}
     cpts |= {"E1": [0.5, 0.5], "E2": [0.5, 0.5], "Q": np.random.default_rng(0).dirichlet([1, 1], (2, 2))}
     tac = tacit.compile(net.with_cpts(cpts), "Q", ["E1", "E2"])
-    assert plot.surface(tac).get_zlabel() == "P*(Q='true')"
+    assert plot.surface(tac).get_zlabel() == "P*(Q = true)"
     ax = plot.regions(tac)
     assert ax.get_title() == "4 regions"
     assert sorted(text.get_text() for text in ax.texts) == ["1", "2", "3", "4"]
     assert ax.texts[0].get_position() == pytest.approx((0.25, 0.25), abs=0.01)  # from left to right, in the middle
     assert ax.texts[3].get_position() == pytest.approx((0.75, 0.75), abs=0.01)
     curve = plot.curve(tac, "E1", given={"E2": 0.2})
-    assert curve.get_xlabel() == "λ(E1='true')"
-    assert curve.get_ylabel() == "P*(Q='true' | λ(E2='true')=0.2)"
-    assert plot.curve(tac, "E1", given={"E2": "true"}).get_ylabel() == "P*(Q='true' | E2='true')"
+    assert curve.get_xlabel() == "λ(E1 = true)"
+    assert curve.get_ylabel() == "P*(Q = true | λ(E2 = true) = 0.2)"
+    assert plot.curve(tac, "E1", given={"E2": "true"}).get_ylabel() == "P*(Q = true | E2 = true)"
     with pytest.raises(TacitError, match="has 1 input, but there are 2: E1, E2"):
         plot.curve(tac)
     with pytest.raises(TacitError, match="no regions"):
@@ -123,8 +123,8 @@ def test_a_tornado_shows_the_posterior_with_entries_changed():
     tac = tacit.compile(net, "B", ["A", "C"])
     ax = plot.tornado(tac.sensitivity(row), state="true", change=0.01)
     found = bars(ax)
-    changes = {"P(A='true') = 0.3": {"A": [[0.29, 0.71], [0.31, 0.69]]}}
-    changes["P(C='lo' | A='false') = 0.5"] = {"C": [[[0.25, 0.75], [0.49, 0.51]], [[0.25, 0.75], [0.51, 0.49]]]}
+    changes = {"P(A = true) = 0.3": {"A": [[0.29, 0.71], [0.31, 0.69]]}}
+    changes["P(C = lo | A = false) = 0.5"] = {"C": [[[0.25, 0.75], [0.49, 0.51]], [[0.25, 0.75], [0.51, 0.49]]]}
     for label, changed in changes.items():
         ((node, tables),) = changed.items()
         expected = [net.with_cpts({node: table}).posterior("B", row)[0, 0] for table in tables]
@@ -132,8 +132,8 @@ def test_a_tornado_shows_the_posterior_with_entries_changed():
     widths = [abs(high - low) for low, high in found.values()]
     assert widths == sorted(widths, reverse=True)
     assert list(ax.lines[0].get_xdata()) == pytest.approx([tac.posterior(row)[0, 0]] * 2)
-    assert ax.get_xlabel() == "P*(B='true') = 0.469231"
-    assert "B.plus[A='true', B='true'] = 0.9" in found
+    assert ax.get_xlabel() == "P*(B = true | evidence) = 0.469"
+    assert "B.plus[A = true, B = true] = 0.9" in found
 
 
 def test_of_two_bars_on_one_side_the_shorter_one_is_in_front():
@@ -151,7 +151,7 @@ def test_a_tornado_has_one_bar_for_a_row_of_two():
     found = tacit.compile(examples.abc(), "B", ["A", "C"]).sensitivity({"A": 0.8, "C": "lo"})
     labels = list(bars(plot.tornado(found)))
     assert len(labels) == 5  # of ten entries that matter: A, two rows of C, one of plus and one of minus
-    assert not any("'false') =" in label and label.startswith("P(A") for label in labels)
+    assert not any(" = false) =" in label and label.startswith("P(A") for label in labels)
     assert len(bars(plot.tornado(found, n=2))) == 2
 
 
@@ -162,11 +162,11 @@ def test_a_tornado_of_extreme_entries():
     net.add("X", ["A", "B"], states=3, cpt=[[[0.2, 0.3, 0.5], [0.1, 0.1, 0.8]]] * 2)
     tac = tacit.compile(net, "X", ["A"])
     assert bars(plot.tornado(tacit.compile(net, "A").sensitivity())) == {
-        "P(A='false') = 0": (pytest.approx(1.0), pytest.approx(0.9))
+        "P(A = false) = 0": (pytest.approx(1.0), pytest.approx(0.9))
     }
     found = bars(plot.tornado(tac.sensitivity(), state=0))
-    assert found["P(B='true') = 0.98"] == pytest.approx((0.188, 0.2))  # raised to 1 only
-    assert not any(label.startswith("P(A=") for label in found)  # changes nothing
+    assert found["P(B = true) = 0.98"] == pytest.approx((0.188, 0.2))  # raised to 1 only
+    assert not any(label.startswith("P(A =") for label in found)  # changes nothing
     assert bars(plot.tornado(tacit.compile(net, "X", ["X"]).sensitivity({"X": 1}))) == {}
 
 
@@ -174,15 +174,25 @@ def test_a_tornado_of_several_query_variables_and_rows():
     tac = tacit.compile(examples.abc(), ["A", "B"], ["C"])
     found = tac.sensitivity({"C": ["lo", "hi"]})
     ax = plot.tornado(found, row=1, state=("true", "false"))
-    assert ax.get_xlabel().startswith("P*(A='true', B='false')")
+    assert ax.get_xlabel().startswith("P*(A = true, B = false | evidence)")
     assert ax.lines[0].get_xdata()[0] == pytest.approx(tac.posterior({"C": "hi"})[0, 0, 1])
+
+
+def test_a_tornado_takes_a_state_in_other_capitals():
+    found = tacit.compile(examples.abc(), "B", ["A"]).sensitivity()
+    assert plot.tornado(found, state=" FALSE").get_xlabel() == "P*(B = false) = 0.45"
+    net = Network()
+    net.add("A", states=["x", "X", "y"], cpt=[0.2, 0.3, 0.5])
+    found = tacit.compile(net, "A").sensitivity()
+    assert plot.tornado(found, state="x").get_xlabel() == "P(A = x) = 0.2"
+    assert plot.tornado(found, state="Y").get_xlabel() == "P(A = y) = 0.5"
 
 
 def test_a_tornado_on_given_axes_and_with_rules():
     _, ax = plt.subplots()
     found = tacit.compile(examples.noisy_or_classifier(), "H", ["X1"]).sensitivity({"X1": "true"})
     assert plot.tornado(found, ax=ax) is ax
-    assert "P(H='true' by X1='true' or the leak) = 0.82" in bars(ax)
+    assert "P(H = true by X1 = true or the leak) = 0.82" in bars(ax)
 
 
 @pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")

@@ -442,6 +442,8 @@ class Network(Model):
         self,
         evidence: EvidenceLike | None = None,
         *,
+        do: Mapping[str, Any] | None = None,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         nodes: Iterable[str] | None = None,
         width: float | None = None,
         strength: Mapping[tuple[str, str], float] | None = None,
@@ -456,12 +458,20 @@ class Network(Model):
         evidence
             One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed stands
             out. If left out, nodes only show their names.
+        do
+            States that variables are set to from outside, as by `do`: they are violet, and the edges into them, which
+            are cut, are dotted.
+        captions
+            The name to show in place of a variable's own, by variable, or the TOML file that `page` takes, with labels
+            and states. Long names are wrapped.
         nodes
             Draw only these variables, and the edges between them.
         width
-            How wide the picture is, in centimetres; letters have 9 points, or down to 6 to fit a page.
+            How wide the picture is, in centimetres; names have letters of 9 points, or down to 6 to fit a page. Where
+            that is not enough, they are smaller, and a warning says what helps.
         strength
-            How sure an edge (parent, child) is, from 0 to 1: edges below 1 are dashed, and a legend says so.
+            The share of bootstrap samples that have an edge (parent, child), from 0 to 1: edges below 1 are dashed, and
+            a legend says so.
         undirected
             Edges whose direction is not known, drawn without a tip.
 
@@ -471,8 +481,19 @@ class Network(Model):
         True
         """
         from tacit.views.drawing import draw
+        from tacit.views.page import Captions
 
-        return draw(self, evidence, nodes=nodes, width=width, strength=strength, undirected=undirected)
+        words = Captions.read(captions, self) if isinstance(captions, str | os.PathLike) else captions
+        return draw(
+            self,
+            evidence,
+            do=do,
+            captions=words,
+            nodes=nodes,
+            width=width,
+            strength=strength,
+            undirected=undirected,
+        )
 
     def page(
         self,

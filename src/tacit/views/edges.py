@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from tacit.base.errors import TacitError
 from tacit.views.layout import text_width
-from tacit.views.picture import EDGE, INK, PLAIN, Arrow, Item, Stroke, Text
+from tacit.views.picture import EDGE, INK, PLAIN, Arrow, Box, Item, Stroke, Text
 
 Pair = tuple[str, str]
-SAMPLE, TEXT_GAP, ENTRY_GAP, LINE, SIZE = 30.0, 8.0, 20.0, 20.0, 11.0  # of the legend, in pixels
+SAMPLE, TEXT_GAP, ENTRY_GAP, LINE, SIZE, SWATCH = 30.0, 8.0, 20.0, 20.0, 11.0, 12.0  # of the legend, in pixels
 
 
 class Level(NamedTuple):
@@ -23,11 +23,12 @@ class Level(NamedTuple):
 
 
 LEVELS = (
-    Level(1.0, Stroke(INK, 1.4), "strength 1"),
-    Level(0.75, Stroke(EDGE, 1.2, (7.0, 3.0)), "0.75 to 1"),
-    Level(0.5, Stroke(EDGE, 1.0, (3.0, 3.0)), "0.5 to 0.75"),
-    Level(0.0, Stroke("#9aa5b5", 1.0, (1.5, 3.0)), "below 0.5"),
+    Level(1.0, Stroke(INK, 1.4), "in all samples"),
+    Level(0.75, Stroke(EDGE, 1.2, (7.0, 3.0)), "in 75% of the samples or more"),
+    Level(0.5, Stroke(EDGE, 1.0, (3.0, 3.0)), "in 50% to 75% of the samples"),
+    Level(0.0, Stroke("#9aa5b5", 1.0, (1.5, 3.0)), "in fewer than half of the samples"),
 )
+CUT = Stroke("#9a5cc0", 1.2, (2.0, 4.0))
 NO_DIRECTION = "direction unknown"
 
 
@@ -40,8 +41,23 @@ class EdgeLook:
 
     @property
     def rank(self) -> int:
-        """The place of its level, the strongest first."""
+        """The place of its level, the strongest first; what is cut comes last."""
+        if self.stroke == CUT:
+            return len(LEVELS)
         return next((k for k, level in enumerate(LEVELS) if level.stroke == self.stroke), 0)
+
+
+CUT_LOOK = EdgeLook(CUT, tipped=False)
+
+
+class Swatch(NamedTuple):
+    """A colour that a legend explains: that of a node and its outline."""
+
+    fill: str
+    line: str
+
+
+Sample = EdgeLook | Swatch
 
 
 @dataclass(frozen=True)
@@ -72,6 +88,8 @@ class EdgeLooks:
         """What has to be explained of these edges: the levels that occur, strongest first, and a missing tip."""
         edges = list(edges)
         levels = {_level(self.strength.get(edge, 1.0)) for edge in edges} if self.strength else set[Level]()
+        if levels == {LEVELS[0]}:  # nothing to tell apart
+            levels = set()
         entries = [(EdgeLook(level.stroke), level.text) for level in LEVELS if level in levels]
         if self.undirected.intersection(edges):
             entries.append((EdgeLook(LEVELS[0].stroke if self.strength else PLAIN, tipped=False), NO_DIRECTION))
@@ -79,7 +97,7 @@ class EdgeLooks:
 
 
 def legend_items(
-    entries: Iterable[tuple[EdgeLook, str]], left: float, top: float, width: float
+    entries: Iterable[tuple[Sample, str]], left: float, top: float, width: float
 ) -> tuple[list[Item], float, float]:
     """The legend in lines of a width from a point on, and how wide and high it is."""
     items, x, y, widest = list[Item](), left, top, 0.0
@@ -93,8 +111,11 @@ def legend_items(
     return items, widest, y + LINE - top
 
 
-def _entry(look: EdgeLook, text: str, x: float, middle: float) -> Iterator[Item]:
-    yield Arrow([(x, middle), (x + SAMPLE, middle)], look.stroke, look.tipped)
+def _entry(look: Sample, text: str, x: float, middle: float) -> Iterator[Item]:
+    if isinstance(look, Swatch):
+        yield Box(x + (SAMPLE - SWATCH) / 2, middle - SWATCH / 2, SWATCH, SWATCH, look.fill, look.line)
+    else:
+        yield Arrow([(x, middle), (x + SAMPLE, middle)], look.stroke, look.tipped)
     yield Text(x + SAMPLE + TEXT_GAP, middle + 4, text, "start", size=SIZE)
 
 

@@ -28,6 +28,12 @@ ROW_GAP = 30
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
 MAX_SWEEPS, MAX_MOVES = 24, 12
+SMALL = 40  # boxes that may be exchanged for each width that is tried
+PASSING = 1.0  # what a row that each edge passes costs, as a share of the size
+LENGTH_POWER = 1.5  # one edge through four rows is worse than two through two
+MAX_EXCHANGES = 100_000  # tried for one layout
+LARGE = 3  # times as large as any other
+APART = 2 * GAP  # between parts of a network without an edge between them
 NARROWING = 0.9  # rows shrink by this much until a layout fits a width
 CROSSING_WORTH = 300.0  # pixels that an edge may lead to the side to save a crossing
 EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
@@ -61,15 +67,101 @@ def arrange(
     """
     if not sizes:
         return BoxLayout(0.0, 0.0, [], [])
+    parts = components(len(sizes), edges)
+    if len(parts) == 1:
+        return _arranged_within(sizes, edges, row_gap, max_width)
+    layouts = []
+    for nodes in parts:
+        place = {node: k for k, node in enumerate(nodes)}
+        inner = [(place[tail], place[head]) for tail, head in edges if tail in place]
+        layouts.append(_arranged_within([sizes[i] for i in nodes], inner, row_gap, max_width))
+    corners = _packed([(one.width - 2 * MARGIN, one.height - 2 * MARGIN) for one in layouts], row_gap, max_width)
+    return _assembled(parts, layouts, corners, edges)
+
+
+def _arranged_within(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float, max_width: float) -> BoxLayout:
+    """Places for boxes that all hang together."""
     layout = _arranged(wrap_rows(sizes, edges, row_gap), sizes, edges, row_gap)
     limit, widest = max_width, max(width for width, _ in sizes)
     while layout.width > max_width and limit > widest:
         limit *= NARROWING
-        narrower = _arranged(rows_within(limit, sizes, edges), sizes, edges, row_gap)
+        narrower = _arranged(rows_within(limit, sizes, edges, exchange=True), sizes, edges, row_gap)
         if narrower.width >= layout.width:  # more rows, and so many more edges beside them
             break
         layout = narrower
     return layout
+
+
+def components(count: int, edges: Sequence[Edge]) -> list[list[int]]:
+    """The parts of a network that hang together, the largest first.
+
+    >>> components(4, [(1, 3)])
+    [[1, 3], [0], [2]]
+    """
+    above, below = neighbours(count, edges)
+    seen, parts = set[int](), list[list[int]]()
+    for start in range(count):
+        if start in seen:
+            continue
+        part, waiting = list[int](), [start]
+        seen.add(start)
+        while waiting:
+            node = waiting.pop()
+            part.append(node)
+            new = {*above[node], *below[node]} - seen
+            seen |= new
+            waiting += sorted(new)
+        parts.append(sorted(part))
+    return sorted(parts, key=lambda part: (-len(part), part[0]))
+
+
+def _packed(sizes: Sequence[Size], row_gap: float, max_width: float) -> list[Point]:
+    """The corners of parts that do not touch: in lines, or all others below or beside one that is much larger."""
+    widest, total = max(width for width, _ in sizes), sum(width + APART for width, _ in sizes)
+    (width, height), *others = sizes
+    tried = []
+    for limit in np.geomspace(total, widest, 16).tolist():
+        if width * height < LARGE * max(w * h for w, h in others):
+            tried.append(_in_lines(sizes, limit, row_gap))
+            continue
+        lines = _in_lines(others, limit, row_gap)
+        tried.append([(0.0, 0.0), *((x, y + height + row_gap) for x, y in lines)])
+        tried.append([(0.0, 0.0), *((x + width + APART, y) for x, y in lines)])
+    return min(tried, key=lambda corners: _packing_cost(corners, sizes, max_width))
+
+
+def _in_lines(sizes: Sequence[Size], limit: float, row_gap: float) -> list[Point]:
+    """Corners of boxes side by side, in lines of a width."""
+    corners, x, y, height = list[Point](), 0.0, 0.0, 0.0
+    for width, own in sizes:
+        if x and x + width > limit + 1e-6:
+            x, y, height = 0.0, y + height + row_gap, 0.0
+        corners.append((x, y))
+        x, height = x + width + APART, max(height, own)
+    return corners
+
+
+def _packing_cost(corners: Sequence[Point], sizes: Sequence[Size], max_width: float) -> tuple[float, float]:
+    """How much too wide it is, and then the cost of its shape."""
+    width = max(x + w for (x, _), (w, _) in zip(corners, sizes, strict=True))
+    height = max(y + h for (_, y), (_, h) in zip(corners, sizes, strict=True))
+    return max(width + 2 * MARGIN - max_width, 0.0), _shape_cost(width, height)
+
+
+def _assembled(
+    parts: Sequence[Sequence[int]], layouts: Sequence[BoxLayout], corners: Sequence[Point], edges: Sequence[Edge]
+) -> BoxLayout:
+    """One layout of several, each moved to its corner."""
+    moved, routes = dict[int, tuple[float, float, float, float]](), dict[int, list[Point]]()
+    for nodes, layout, (right, down) in zip(parts, layouts, corners, strict=True):
+        own = set(nodes)
+        for i, (x, y, w, h) in zip(nodes, layout.boxes, strict=True):
+            moved[i] = (x + right, y + down, w, h)
+        inner = [k for k, (tail, _) in enumerate(edges) if tail in own]
+        routes |= {k: [(x + right, y + down) for x, y in route] for k, route in zip(inner, layout.routes, strict=True)}
+    width = max(x + layout.width for layout, (x, _) in zip(layouts, corners, strict=True))
+    height = max(y + layout.height for layout, (_, y) in zip(layouts, corners, strict=True))
+    return BoxLayout(width, height, [moved[i] for i in range(len(moved))], [routes[k] for k in range(len(routes))])
 
 
 def _arranged(rows: Sequence[int], sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float) -> BoxLayout:
@@ -99,8 +191,17 @@ def wrap_rows(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float = ROW
     widest = max(width for width, _ in sizes)
     total = sum(width + GAP for width, _ in sizes)
     limits = np.geomspace(max(total, widest), widest, 32)
-    tried = [rows_within(float(limit), sizes, edges) for limit in limits]
-    return min(tried, key=lambda rows: _layout_cost(rows, sizes, row_gap))
+    if len(sizes) > SMALL:
+        best = min(limits.tolist(), key=lambda limit: _layout_cost(rows_within(limit, sizes, edges), sizes, row_gap))
+        return rows_within(best, sizes, edges, exchange=True)
+    tried = [rows_within(limit, sizes, edges, exchange=True) for limit in limits.tolist()]
+    return min(tried, key=lambda rows: _layout_cost(rows, sizes, row_gap) * _bends(rows, edges))
+
+
+def _bends(rows: Sequence[int], edges: Sequence[Edge]) -> float:
+    """A factor for layouts whose edges pass many rows."""
+    passed = sum(rows[head] - rows[tail] - 1 for tail, head in edges)
+    return 1 + PASSING * passed / max(len(edges), 1)
 
 
 def _layout_cost(rows: Sequence[int], sizes: Sequence[Size], row_gap: float) -> float:
@@ -109,13 +210,19 @@ def _layout_cost(rows: Sequence[int], sizes: Sequence[Size], row_gap: float) -> 
     for row, (width, height) in zip(rows, sizes, strict=True):
         widths[row] += width + GAP
         heights[row] = max(heights[row], height + row_gap)
-    height = heights.sum()
-    width = max(widths.max(), MIN_ASPECT * height) / ASPECT
-    return float(max(width, height) + 0.1 * (width + height))
+    return _shape_cost(float(widths.max()), float(heights.sum()))
 
 
-def rows_within(limit: float, sizes: Sequence[Size], edges: Sequence[Edge]) -> list[int]:
-    """Rows no wider than `limit`, parents above children: filled from the top, then boxes move nearer to each other."""
+def _shape_cost(width: float, height: float) -> float:
+    width = max(width, MIN_ASPECT * height) / ASPECT
+    return max(width, height) + 0.1 * (width + height)
+
+
+def rows_within(limit: float, sizes: Sequence[Size], edges: Sequence[Edge], exchange: bool = False) -> list[int]:
+    """Rows no wider than `limit`, parents above children: filled from the top, then boxes move nearer to each other.
+
+    With `exchange`, which takes longer, also where a box of a full row has to make room.
+    """
     parents, children = neighbours(len(sizes), edges)
     depth = [0] * len(sizes)  # the longest way down
     for i in reversed(range(len(sizes))):
@@ -123,6 +230,9 @@ def rows_within(limit: float, sizes: Sequence[Size], edges: Sequence[Edge]) -> l
     order = sorted(range(len(sizes)), key=lambda i: (-depth[i], i))
     rows, used = _filled(limit, sizes, order, parents, children)
     _shorten_edges(rows, used, limit, sizes, parents, children)
+    if exchange:
+        _Exchange(rows, used, limit, sizes, parents, children).run()
+        _shorten_edges(rows, used, limit, sizes, parents, children)
     number = {row: k for k, row in enumerate(sorted(set(rows)))}
     return [number[row] for row in rows]
 
@@ -187,6 +297,83 @@ def _best_row(now: int, near: Sequence[int], allowed: range, used: Sequence[floa
     if between is not None:
         return between
     return min((r for r in beyond if r is not None), key=lambda r: (sum(abs(r - other) for other in near), r != now))
+
+
+class _Exchange:
+    """Boxes that change places with boxes of other rows, as long as edges become shorter."""
+
+    def __init__(
+        self,
+        rows: list[int],
+        used: list[float],
+        limit: float,
+        sizes: Sequence[Size],
+        parents: Neighbours,
+        children: Neighbours,
+    ) -> None:
+        self.rows, self.used, self.limit = rows, used, limit + GAP  # there is none after the last box
+        self.width = [width + GAP for width, _ in sizes]
+        self.parents, self.children = parents, children
+        self.members: list[set[int]] = [set() for _ in used]
+        for i, row in enumerate(rows):
+            self.members[row].add(i)
+        self.left = MAX_EXCHANGES
+
+    def run(self) -> None:
+        """Exchange boxes until nothing is gained, or too much has been tried."""
+        gained = True
+        while gained and self.left > 0:
+            gained = False
+            for i in range(len(self.rows)):
+                gained |= self._improve(i)
+
+    def _improve(self, i: int) -> bool:
+        """Put a box where its edges are shorter, if the one that makes room does not lose as much."""
+        here, now = self.rows[i], self._cost(i, self.rows[i])
+        best, least = None, -1e-9
+        if now == len(self.parents[i]) + len(self.children[i]):  # all of them in the next rows
+            return False
+        tried = self._allowed(i)
+        self.left -= len(tried)
+        for there in tried if self.left > 0 else ():
+            gain = self._cost(i, there) - now
+            if there == here or gain >= least:
+                continue
+            for j in sorted(self.members[there]):
+                room = self.used[there] - self.width[j] + self.width[i] <= self.limit
+                if not room or j in self.parents[i] or j in self.children[i]:
+                    continue
+                rows = self._allowed(j)
+                self.left -= len(rows)
+                for target in rows:
+                    change = gain + self._cost(j, target) - self._cost(j, there)
+                    if target != there and change < least and self._fits(i, j, target):
+                        best, least = (there, j, target), change
+        if best is None:
+            return False
+        there, j, target = best
+        self._move(j, target)
+        self._move(i, there)
+        return True
+
+    def _fits(self, i: int, j: int, target: int) -> bool:
+        """Whether a row has room for `j`, once `i` has left."""
+        leaving = self.width[i] if target == self.rows[i] else 0.0
+        return self.used[target] - leaving + self.width[j] <= self.limit
+
+    def _allowed(self, i: int) -> range:
+        low = max((self.rows[p] + 1 for p in self.parents[i]), default=0)
+        return range(low, min((self.rows[c] for c in self.children[i]), default=len(self.used)))
+
+    def _cost(self, i: int, row: int) -> float:
+        return sum(math.pow(abs(row - self.rows[j]), LENGTH_POWER) for j in (*self.parents[i], *self.children[i]))
+
+    def _move(self, i: int, row: int) -> None:
+        self.members[self.rows[i]].remove(i)
+        self.members[row].add(i)
+        self.used[self.rows[i]] -= self.width[i]
+        self.used[row] += self.width[i]
+        self.rows[i] = row
 
 
 def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list[list[int]]]:

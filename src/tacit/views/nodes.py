@@ -1,24 +1,30 @@
-"""The nodes of a drawing: a label in an outline, or a box with a bar for each state."""
+"""The nodes of a drawing: a label in an outline, or a box with a bar for each state; what is set is violet."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 from tacit.views.layout import Size, text_width
 from tacit.views.picture import INK, LIGHT, Box, Item, Oval, Text
+from tacit.views.words import wrapped
 
 SHADE, TRACK, BAR = "#d9dee7", "#e9edf3", "#4b82be"  # the colours of the explorer page
 SHADED_TRACK = "#c8d0dc"
 SEEN, SEEN_TRACK, SEEN_BAR, SEEN_LINE = "#fff6ea", "#f6e3cb", "#d97b1f", "#a34a05"
+SET, SET_TRACK, SET_BAR, SET_LINE = "#f8f0fd", "#e6d6f1", "#9a5cc0", "#6a2c91"
 NODE_HEIGHT, MIN_WIDTH, LABEL_PADDING, RING_GAP = 28.0, 34.0, 18.0, 3.0
 OVAL_WIDENING = 1.15  # an oval is narrower at the top of its letters than in its middle, and capitals are wide
 TITLE_HEIGHT, LINE_HEIGHT, PADDING = 22.0, 16.0, 7.0
 BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
 SMALL, BOLD_SCALE = 11.0, 1.2  # the size of a state's letters, which get as much room as larger ones
 MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
+MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
+LETTERS = 15.0  # the height of a line, with what hangs below it
+Known = Literal["", "seen", "set"]
 
 
 @dataclass(frozen=True)
@@ -29,12 +35,25 @@ class Labelled:
     form: str = "ellipse"  # or "box", "text"
     shaded: bool = False
     ringed: bool = False
+    set: bool = False
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The label, wrapped where it is long."""
+        return wrapped(self.label, MAX_NAME_WIDTH) if self.form == "ellipse" else [self.label]
 
     @property
     def size(self) -> Size:
-        ring = 2 * RING_GAP * self.ringed
-        width = text_width(self.label) * (OVAL_WIDENING if self.form == "ellipse" else 1.0) + LABEL_PADDING
-        return max(MIN_WIDTH, width) + ring, NODE_HEIGHT + ring
+        ring, height = 2 * RING_GAP * self.ringed, NODE_HEIGHT + NAME_LINE * (len(self.lines) - 1)
+        widths = [text_width(line) * self._widening(k, height) for k, line in enumerate(self.lines)]
+        return max(MIN_WIDTH, max(widths) + LABEL_PADDING) + ring, height + ring
+
+    def _widening(self, line: int, height: float) -> float:
+        """How much wider than a line its outline must be, since an oval is narrower above and below its middle."""
+        if self.form != "ellipse" or len(self.lines) == 1:
+            return OVAL_WIDENING if self.form == "ellipse" else 1.0
+        outside = abs(line - (len(self.lines) - 1) / 2) * NAME_LINE + LETTERS / 2
+        return 1 / math.sqrt(1 - (2 * outside / height) ** 2)
 
     def depth(self, aside: float) -> float:
         """How far the outline lies below its top, so many pixels aside from the middle."""
@@ -43,15 +62,17 @@ class Labelled:
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         """What is drawn, with its middle at a point."""
-        fill = SHADE if self.shaded else LIGHT
+        fill, line = (SET, SET_LINE) if self.set else (SHADE if self.shaded else LIGHT, INK)
         for inside in (0.0, RING_GAP) if self.ringed else (0.0,):
             width, height = (length - 2 * inside for length in self.size)
             place = (x - width / 2, y - height / 2, width, height)
             if self.form == "ellipse":
-                yield Oval(*place, fill)
+                yield Oval(*place, fill, line)
             elif self.form == "box":
-                yield Box(*place, fill, INK)
-        yield Text(x, y + 4, self.label)
+                yield Box(*place, fill, line)
+        first = y + 4 - (len(self.lines) - 1) / 2 * NAME_LINE
+        for k, text in enumerate(self.lines):
+            yield Text(x, first + k * NAME_LINE, text, color=line)
 
 
 class Bar(NamedTuple):
@@ -68,10 +89,10 @@ class Bars:
     title: str
     bars: Sequence[Bar]
     shaded: bool = False
-    seen: bool = False
+    known: Known = ""
 
     @classmethod
-    def of(cls, title: str, labels: Sequence[str], posterior: Sequence[float], shaded: bool, seen: bool) -> Bars:
+    def of(cls, title: str, labels: Sequence[str], posterior: Sequence[float], shaded: bool, known: Known) -> Bars:
         """Bars in the order of the states; what they leave out of many states is the last one."""
         bars = [Bar(_shortened(label), p) for label, p in zip(labels, posterior, strict=True)]
         if len(bars) > MAX_BARS:
@@ -79,17 +100,28 @@ class Bars:
             kept, rest = sorted(ranked[: MAX_BARS - 1]), ranked[MAX_BARS - 1 :]
             others = Bar(f"{len(rest)} others", sum(bars[k].probability for k in rest))
             bars = [*(bars[k] for k in kept), others]
-        return cls(title, bars, shaded, seen)
+        return cls(title, bars, shaded, known)
 
     @property
     def _label_width(self) -> float:
         return max(text_width(bar.label) for bar in self.bars)
 
     @property
+    def _line_width(self) -> float:
+        return self._label_width + GAP + BAR_WIDTH + PERCENT_WIDTH
+
+    @cached_property
+    def _titles(self) -> list[str]:
+        return wrapped(self.title, max(self._line_width, MAX_NAME_WIDTH), BOLD_SCALE)
+
+    @property
+    def _title_height(self) -> float:
+        return TITLE_HEIGHT + NAME_LINE * (len(self._titles) - 1)
+
+    @property
     def size(self) -> Size:
-        line = self._label_width + GAP + BAR_WIDTH + PERCENT_WIDTH
-        width = max(line, text_width(self.title, BOLD_SCALE)) + 2 * PADDING
-        return width, TITLE_HEIGHT + LINE_HEIGHT * len(self.bars) + PADDING / 2
+        width = max(self._line_width, *(text_width(title, BOLD_SCALE) for title in self._titles)) + 2 * PADDING
+        return width, self._title_height + LINE_HEIGHT * len(self.bars) + PADDING / 2
 
     def depth(self, aside: float) -> float:
         """The top of a box is flat."""
@@ -99,20 +131,30 @@ class Bars:
         """What is drawn, with its middle at a point."""
         width, height = self.size
         left, right, top = x - width / 2 + PADDING, x + width / 2 - PADDING, y - height / 2
-        fill, line = (SEEN, SEEN_LINE) if self.seen else (SHADE if self.shaded else LIGHT, INK)
-        track, bar_fill = (SEEN_TRACK, SEEN_BAR) if self.seen else (SHADED_TRACK if self.shaded else TRACK, BAR)
+        fill, line, track, bar_fill = self._colors
         yield Box(left - PADDING, top, width, height, fill, line)
-        yield Text(x, top + 15, self.title, bold=True)
+        for k, title in enumerate(self._titles):
+            yield Text(x, top + 15 + k * NAME_LINE, title, bold=True, color=SET_LINE if self.known == "set" else INK)
         start = left + self._label_width + GAP
         length = right - PERCENT_WIDTH - start
         for k, bar in enumerate(self.bars):
-            middle = top + TITLE_HEIGHT + LINE_HEIGHT * (k + 0.5)
+            middle = top + self._title_height + LINE_HEIGHT * (k + 0.5)
             yield Text(left, middle + 4, bar.label, "start", size=SMALL)
             yield Box(start, middle - BAR_HEIGHT / 2, length, BAR_HEIGHT, track, radius=2)
             if bar.probability > 0:
                 filled = max(length * bar.probability, 1.0)  # a pixel shows that it is not 0
                 yield Box(start, middle - BAR_HEIGHT / 2, filled, BAR_HEIGHT, bar_fill, radius=2)
             yield Text(right, middle + 4, f"{bar.probability:.1%}", "end", size=SMALL)
+
+    @property
+    def _colors(self) -> tuple[str, str, str, str]:
+        """Of the box, its outline, and the bars, empty and full."""
+        if self.known:
+            return KNOWN[self.known]
+        return (SHADE, INK, SHADED_TRACK, BAR) if self.shaded else (LIGHT, INK, TRACK, BAR)
+
+
+KNOWN = {"seen": (SEEN, SEEN_LINE, SEEN_TRACK, SEEN_BAR), "set": (SET, SET_LINE, SET_TRACK, SET_BAR)}
 
 
 def _shortened(label: str) -> str:

@@ -20,7 +20,8 @@ from tacit.base.text import plural
 from tacit.base.version import how_to_install
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import THRESHOLDS, TestingCPT
-from tacit.model.variable import Label
+from tacit.model.model import Model
+from tacit.model.variable import Label, Variable
 from tacit.query.sensitivity import Entry, Sensitivity
 from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
@@ -29,11 +30,13 @@ from tacit.theory.universal.approximation import Approximation
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
+LOWERED, RAISED = "#b0306f", "#4b82be"  # as on the explorer page
 CURVE_POINTS = 400  # samples of a curve
 SURFACE_POINTS = 80  # samples along each side of a surface
 JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
 NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
 LABEL_WIDTH = 44  # characters in a line of a tornado's labels
+GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
 
 
@@ -47,11 +50,11 @@ def curve(
     >>> import tacit
     >>> ax = curve(tacit.compile(tacit.examples.etq(), "Q", ["E"]))
     >>> ax.get_xlabel()
-    "λ(E='true')"
+    'λ(E = true)'
     """
     ax = _axes(ax)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
-    which = state_of(tac, state)
+    which = state_of(tac, _spelled(tac.variable, state))
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
     for low, high in itertools.pairwise([0.0, *borders, 1.0]):
         inside = np.linspace(low, high, max(2, int(CURVE_POINTS * (high - low))) + 2)[1:-1]
@@ -76,7 +79,7 @@ def surface(
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    names, which = _inputs(tac, inputs, given, 2), state_of(tac, state)
+    names, which = _inputs(tac, inputs, given, 2), state_of(tac, _spelled(tac.variable, state))
     side = np.linspace(0, 1, SURFACE_POINTS)
     x, y = (a.ravel() for a in np.meshgrid(side, side, indexing="ij"))
     row = {**_fixed(given), names[0]: x, names[1]: y}
@@ -173,21 +176,24 @@ def tornado(
     """What happens to a posterior if single entries of tables are lowered and raised: a bar for each, widest on top.
 
     It shows the n widest bars, fewer if the posterior depends on fewer entries. Each entry is lowered and raised by
-    `change`, within 0 and 1, while the rest of its row changes in proportion; `change` is absolute, so that the two
-    entries of a binary row make the same bar, of which one is drawn. Testing nodes select their tables again.
+    `change`, cut at 0 and at 1: 0.97 is raised to 1, by 0.03 only. The rest of its row changes in proportion. `change`
+    is absolute, so that the two entries of a binary row make the same bar, of which one is drawn. Testing nodes select
+    their tables again.
 
-    `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out.
+    `row` and `state` are those of `Sensitivity.entries`: the first row, and its most probable state, if left out. A
+    state may be written in capitals or small letters, where that leaves no doubt.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.kidney_stones(), "recovery", ["treatment"])
     >>> ax = tornado(tac.sensitivity({"treatment": "A"}), n=3)
     >>> print(ax.get_yticklabels()[-1].get_text())
-    P(recovery='yes' | size='large',
-    treatment='A') = 0.73
+    P(recovery = yes | size = large,
+    treatment = A) = 0.73
     """
     if not isinstance(found, Sensitivity):
         raise TacitError(f"found is a {type(found).__name__}, expected what tac.sensitivity(evidence) returns")
-    title, which = found.title(row, state), found.state(row, state)
+    state = _state_of(found, state)
+    which = found.state(row, state)
     now = float(found.posterior[row][which])
     if np.isnan(now):
         raise TacitError(f"row {row}: the evidence has probability 0, so there is no posterior to vary")
@@ -198,10 +204,10 @@ def tornado(
     most = max(MIN_TRIED_ENTRIES, 2 * int(n)) if found.selects else None  # to select anew takes a while
     bars = [_bar(found, row, which, entry, change) for entry in _entries(found, row, state)[:most]]
     bars = sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
-    labels = [textwrap.fill(bar.label, LABEL_WIDTH, break_long_words=False, break_on_hyphens=False) for bar in bars]
+    labels = [_wrapped(bar.label) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
     ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
-    for word, other, color in (("lowered", "raised", PALE), ("raised", "lowered", ACCENT)):
+    for word, other, color in (("lowered", "raised", LOWERED), ("raised", "lowered", RAISED)):
         widths = np.array([getattr(bar, word) - now for bar in bars])
         others = np.array([getattr(bar, other) - now for bar in bars])
         drawn = ax.barh(range(len(bars)), widths, 0.66, now, color=color, label=f"{word} by {change:g}")
@@ -210,8 +216,16 @@ def tornado(
     ax.axvline(now, color=INK, linewidth=1)
     ax.set_yticks(range(len(bars)), labels, fontsize=8)
     ax.tick_params(axis="y", length=0)
-    ax.set(xlabel=title, ylim=(-0.5, max(len(bars), 1) - 0.5))
-    return _with_legend(_plain(ax), 2)
+    ax.locator_params(axis="x", nbins=5)
+    ax.set(xlabel=f"{_posterior(found, which)} = {now:.3g}", ylim=(-0.5, max(len(bars), 1) - 0.5))
+    return _with_legend(_plain(ax), 2, "one number of the network, cut at 0 and 1")
+
+
+def _wrapped(label: str) -> str:
+    """A label in lines that do not end between a variable and its state."""
+    kept = label.replace(" = ", GLUE)
+    lines = textwrap.fill(kept, LABEL_WIDTH, break_long_words=False, break_on_hyphens=False)
+    return lines.replace(GLUE, " = ")
 
 
 def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
@@ -237,7 +251,47 @@ class _Bar(NamedTuple):
 def _bar(sensitivity: Sensitivity, row: int, which: tuple[int, ...], entry: Entry, change: float) -> _Bar:
     ends = np.clip([entry.value - change, entry.value + change], 0, 1)
     posteriors = sensitivity.changed(row, which, (entry.node, entry.part), entry.place, ends)
-    return _Bar(f"{entry.name} = {entry.value:.3g}", *np.clip(posteriors, 0, 1).tolist())
+    name = _without_quotes(entry.name, sensitivity.network, entry.node)
+    return _Bar(f"{name} = {entry.value:.3g}", *np.clip(posteriors, 0, 1).tolist())
+
+
+def _state_of(found: Sensitivity, state: Label | tuple[Label, ...] | None) -> Label | tuple[Label, ...] | None:
+    """The states of the query that are meant, by their own names."""
+    variables = [found.network.variable(name) for name in found.query]
+    if isinstance(state, tuple):
+        return (
+            tuple(_spelled(*pair) for pair in zip(variables, state, strict=True))
+            if len(state) == len(variables)
+            else state
+        )
+    return _spelled(variables[0], state) if len(variables) == 1 else state
+
+
+def _spelled(variable: Variable, state: Label | None) -> Label | None:
+    """A state by its own name, if it is written in other capitals; what is none stays, for an error to name it."""
+    if not isinstance(state, str) or state in variable.codes:
+        return state
+    place = variable.plain.get(state.strip().lower())
+    return state if place is None else variable.states[place]
+
+
+def _posterior(found: Sensitivity, which: tuple[int, ...]) -> str:
+    """P(B = true | evidence); with a star where tests select the tables."""
+    states = _assigned([found.network.variable(name) for name in found.query], which)
+    given = " | evidence" * bool(found.known.columns)
+    return f"P{'*' * found.selects}({states}{given})"
+
+
+def _assigned(variables: Sequence[Variable], which: Sequence[int]) -> str:
+    return ", ".join(f"{own.name} = {own.states[i]}" for own, i in zip(variables, which, strict=True))
+
+
+def _without_quotes(text: str, net: Model, node: str) -> str:
+    """The name of an entry with "A = yes" for "A='yes'"."""
+    for name in (node, *net.parents(node)):
+        for state in net.states(name):
+            text = text.replace(f"{name}={state!r}", f"{name} = {state}")
+    return text
 
 
 def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
@@ -260,9 +314,9 @@ def _plain(ax: Any) -> Any:
     return ax
 
 
-def _with_legend(ax: Any, columns: int) -> Any:
+def _with_legend(ax: Any, columns: int, title: str | None = None) -> Any:
     """Axes with their legend above them, where it hides nothing."""
-    ax.legend(frameon=False, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1))
+    ax.legend(frameon=False, ncols=columns, title=title, loc="lower center", bbox_to_anchor=(0.5, 1))
     return ax
 
 
@@ -300,7 +354,7 @@ def _middle(mask: NDArray[np.bool_]) -> tuple[int, int, float]:
 
 
 def _likelihood(tac: TAC, name: str) -> str:
-    return f"λ({name}={tac.network.states(name)[0]!r})"
+    return f"λ({name} = {tac.network.states(name)[0]})"
 
 
 def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
@@ -308,10 +362,11 @@ def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
     fixed = []
     for name, column in read_given(tac, given).columns.items():
         if column.codes is not None and column.fully_observed:
-            fixed.append(f"{name}={column.variable.states[column.codes[0]]!r}")
+            fixed.append(f"{name} = {column.variable.states[column.codes[0]]}")
         elif column.variable.card == 2:
-            fixed.append(f"{_likelihood(tac, name)}={column.likelihoods()[0, 0]:.3g}")
+            fixed.append(f"{_likelihood(tac, name)} = {column.likelihoods()[0, 0]:.3g}")
         else:
             fixed.append(name)
     condition = f" | {', '.join(fixed)}" if fixed else ""
-    return f"P*({tac.query}={tac.variable.states[which]!r}{condition})"
+    star = "*" * bool(tac.program.selections)
+    return f"P{star}({tac.query} = {tac.variable.states[which]}{condition})"

@@ -1031,7 +1031,7 @@ def test_edges_show_how_sure_they_are(opened):
     assert texts == [
         "in all samples",
         "in 75% of the samples or more",
-        "in less than half of the samples",
+        "in fewer than half of the samples",
         "direction unknown",
     ]
     page.click(state(number(net, "bronc"), 0), modifiers=["Shift"])

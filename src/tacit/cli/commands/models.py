@@ -14,9 +14,19 @@ import tacit
 from tacit.base.atomic import write_atomically
 from tacit.base.text import large, listed, plural
 from tacit.cli.shared import completion
-from tacit.cli.shared.arguments import CaptionsFile, Evidence, FirstQuery, Json, Model, check_page, read_network, stem
+from tacit.cli.shared.arguments import (
+    CaptionsFile,
+    Do,
+    Evidence,
+    FirstQuery,
+    Json,
+    Model,
+    check_page,
+    read_network,
+    stem,
+)
 from tacit.cli.shared.output import aligned, asked, heading, show_json
-from tacit.cli.shared.values import read_evidence
+from tacit.cli.shared.values import read_evidence, read_states
 from tacit.compiler.program import Cost
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.rendering import cpt_kind
@@ -118,6 +128,8 @@ def draw(
     width: Annotated[
         float | None, typer.Option("--width", "-w", metavar="CM", help="How wide the picture is, in centimetres.")
     ] = None,
+    do: Do = None,
+    captions: CaptionsFile = None,
 ) -> None:
     """Draw a network, as SVG, PNG or PDF, or for Graphviz.
 
@@ -127,6 +139,7 @@ def draw(
     Examples:
       tacit draw alarm.bif -o alarm.svg
       tacit draw alarm.bif -e CVP=HIGH -o alarm.pdf
+      tacit draw alarm.bif -p --do LVFAILURE=TRUE --captions alarm.toml -o alarm.pdf
       tacit draw alarm.bif --nodes CVP,LVEDVOLUME,PCWP --width 8.5 -o part.pdf
       tacit draw alarm.bif | dot -Tpdf -o alarm.pdf
     """
@@ -135,13 +148,16 @@ def draw(
     if output is None or output.suffix == ".dot":
         if known is not None:
             raise typer.BadParameter("posteriors are drawn into a .svg, .png or .pdf file (-o FILE)")
-        if nodes is not None or width is not None:
-            raise typer.BadParameter("--nodes and --width are for .svg, .png and .pdf files (-o FILE)")
+        if nodes is not None or width is not None or do or captions is not None:
+            raise typer.BadParameter(
+                "--nodes, --width, --do and --captions are for .svg, .png and .pdf files (-o FILE)"
+            )
         return _write_dot(net, output)
     if output.suffix.lower() not in SUFFIXES:
         raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
     names = None if nodes is None else nodes.split(",")
-    net.plot(known, nodes=names, width=width).save(output)
+    states = read_states(net, do or [])
+    net.plot(known, do=states, captions=captions, nodes=names, width=width).save(output)
     print(output)
 
 

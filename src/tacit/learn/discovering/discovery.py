@@ -64,16 +64,23 @@ class Discovery:
     seconds: float
     interrupted: bool = field(default=False)
 
-    def plot(self, evidence: EvidenceLike | None = None, width: float | None = None) -> Drawing:
+    def plot(
+        self,
+        evidence: EvidenceLike | None = None,
+        width: float | None = None,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
+    ) -> Drawing:
         """A picture of the network, as `Network.plot` draws it.
 
         Edges whose direction the data leave open have no tip, and those that were missing from some bootstrap samples
         are dashed.
         """
         from tacit.views.drawing import draw
+        from tacit.views.page import Captions
 
-        undirected = self.arrows.undirected
-        return draw(self.network, evidence, width=width, strength=self._shares(), undirected=undirected)
+        words = Captions.read(captions, self.network) if isinstance(captions, str | os.PathLike) else captions
+        undirected, strength = self.arrows.undirected, self._shares()
+        return draw(self.network, evidence, width=width, captions=words, strength=strength, undirected=undirected)
 
     def page(
         self,

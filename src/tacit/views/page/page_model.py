@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +24,6 @@ LIMITED = (
     "Python answers this: tac.mpe, tac.sensitivity."
 )
 WIDE = "This network is too wide for a page that sets variables. In Python, net.do does."
-SHARES = (  # of the levels of `tacit.views.edges`: in how many samples an edge was found
-    "in all samples",
-    "in 75% of the samples or more",
-    "in 50% to 75% of the samples",
-    "in less than half of the samples",
-)
 MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second in a browser
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
@@ -80,19 +74,12 @@ def _edge_looks(net: Model, looks: EdgeLooks) -> dict[str, Any]:
     pairs = [(parent, name) for name in net.variables for parent in net.parents(name)]
     return {
         "edge_looks": [_look(looks.of(pair)) for pair in pairs],
-        "edge_legend": list(_edge_legend(looks, pairs)),
+        "edge_legend": _edge_legend(looks, pairs),
     }
 
 
-def _edge_legend(looks: EdgeLooks, pairs: list[tuple[str, str]]) -> Iterator[dict[str, Any]]:
-    """The kinds of edges that occur; nothing about samples where all edges are in all of them."""
-    entries = looks.legend(pairs)
-    all_alike = not any(look.rank for look, _ in entries)
-    for look, text in entries:
-        if not look.tipped:
-            yield {**_look(look), "text": text}
-        elif not all_alike:
-            yield {**_look(look), "text": SHARES[look.rank]}
+def _edge_legend(looks: EdgeLooks, pairs: list[tuple[str, str]]) -> list[dict[str, Any]]:
+    return [{**_look(look), "text": text} for look, text in looks.legend(pairs)]
 
 
 def _look(look: EdgeLook) -> dict[str, Any]:
