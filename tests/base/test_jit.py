@@ -18,7 +18,8 @@ from tacit.base import jit
 from tacit.base.jit import cached_njit, kernel_files
 from tacit.compiler.diagrams import diagram_kernels, listing_kernels
 from tacit.engines.tape import exponential, opcodes, tape_kernels, traceback_kernels, underflow_flag
-from tacit.learn.discovering import graph_kernels, order_kernels, score_kernels
+from tacit.learn.discovering.scoring import score_kernels
+from tacit.learn.discovering.searches import graph_kernels, order_kernels
 from tacit.learn.estimating import count_kernels
 from tacit.learn.fitting import loss_kernels
 
@@ -253,7 +254,7 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         | {
             "base/jit/kernel_files.py",
             "learn/estimating/tiles.py",
-            "learn/discovering/kinds.py",
+            "learn/discovering/scoring/kinds.py",
             *(f"engines/tape/{name}.py" for name in numbers),
         }
         == covered
