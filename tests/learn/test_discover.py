@@ -1,5 +1,6 @@
 """Structures from rows: scores by their definitions, searches against exhaustive ones, and what must not matter."""
 
+import functools
 import itertools
 import math
 from pathlib import Path
@@ -162,6 +163,55 @@ def test_exact_is_the_best_of_all_graphs(seed: int) -> None:
     frame = frame_of(seed, 4, 80)
     best = max(definition(frame, edges, "bic", np.ones(80)) for edges in graphs(list(frame)))
     assert tacit.discover(frame, search="exact").score == pytest.approx(best, rel=1e-12)
+
+
+def family_bic(codes: np.ndarray, child: int, parents: list[int]) -> float:
+    """The BIC of one family, from lists of equal rows."""
+    _, groups, sizes = np.unique(codes[:, parents], axis=0, return_inverse=True, return_counts=True)
+    _, counts = np.unique(np.column_stack([groups, codes[:, child]]), axis=0, return_counts=True)
+    cards = [len(np.unique(codes[:, c])) for c in (child, *parents)]
+    likelihood = (counts * np.log(counts)).sum() - (sizes * np.log(sizes)).sum()
+    return float(likelihood - math.log(len(codes)) / 2 * (cards[0] - 1) * math.prod(cards[1:]))
+
+
+def best_bic(codes: np.ndarray) -> float:
+    """The best score of all graphs: for each set of columns, the best last one and its best parents in the rest."""
+    size = codes.shape[1]
+    best_parents, best = [{} for _ in range(size)], {0: 0.0}
+    for subset in range(2**size):
+        members = [c for c in range(size) if subset >> c & 1]
+        for child in set(range(size)) - set(members):
+            smaller = [best_parents[child][subset ^ (1 << c)] for c in members]
+            best_parents[child][subset] = max(
+                [family_bic(codes, child, members) if len(members) < 8 else -1e99, *smaller]
+            )
+    for subset in range(1, 2**size):
+        ends = [c for c in range(size) if subset >> c & 1]
+        best[subset] = max(best[subset ^ (1 << c)] + best_parents[c][subset ^ (1 << c)] for c in ends)
+    return best[2**size - 1]
+
+
+@pytest.mark.parametrize(
+    ("columns", "seed"),
+    [(6, 1), *(pytest.param(columns, seed, marks=pytest.mark.slow) for columns in (8, 10, 12) for seed in (1, 2))],
+)
+def test_exact_agrees_with_dynamic_programming(columns: int, seed: int) -> None:
+    frame = frame_of(seed, columns, 150)
+    codes = np.column_stack([np.unique(frame[name], return_inverse=True)[1] for name in frame])
+    assert tacit.discover(frame, search="exact").score == pytest.approx(best_bic(codes), abs=1e-9)
+
+
+@pytest.mark.slow
+def test_exact_is_the_best_of_all_graphs_of_five_columns() -> None:
+    frame = frame_of(4, 5, 60)
+    codes = np.column_stack([np.unique(frame[name], return_inverse=True)[1] for name in frame])
+    names = list(frame)
+    family = functools.cache(lambda child, parents: family_bic(codes, child, list(parents)))
+    best = -math.inf
+    for edges in graphs(names):
+        own = {name: tuple(sorted(names.index(a) for a, b in edges if b == name)) for name in names}
+        best = max(best, sum(family(names.index(name), parents) for name, parents in own.items()))
+    assert tacit.discover(frame, search="exact").score == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("search", ["tabu", "orders", "tree"])
