@@ -21,7 +21,6 @@ from tacit.learn.discovering.scoring.family_scores import FamilyScores
 
 MEMORY = 100  # graphs that are tabu
 EQUAL = 1e-9  # a relative difference of scores that is rounding
-STEPS_COSTLY = 10  # in which a change that cost too much is not tried again: each trial is an elimination
 
 
 @dataclass(eq=False)
@@ -78,7 +77,6 @@ class TabuSearch:
         size = len(scores.table.names)
         rng = np.random.default_rng(0)
         self._marks: NDArray[np.uint64] = rng.integers(2**64, size=(size, size), dtype=np.uint64)
-        self._costly_until: NDArray[np.int64] = np.zeros((2, size, size), dtype=np.int64)  # a step, for each change
         self.history: list[float] = []
         self.best, self.best_score = np.zeros((size, size), dtype=bool), -np.inf
 
@@ -119,17 +117,13 @@ class TabuSearch:
         edges, before = graph.edges, self._mark(graph.edges)
         changes = np.empty((2, *edges.shape))
         legal_changes(edges, graph.gains, self.limits.allowed, self.limits.required, changes)
-        step = len(self.history)
-        changes[self._costly_until > step] = -np.inf
         tolerance = EQUAL * abs(graph.score)
         while np.isfinite(best := changes.max()):
             kind, parent, child = np.unravel_index(np.argmax(changes >= best - tolerance), changes.shape)
             change = Change(int(parent), int(child), bool(kind))
             mark = before ^ self._marks[parent, child] ^ (self._marks[child, parent] if kind else np.uint64(0))
-            if mark not in tabu:
-                if self._cost.allows(_after(edges, change)):
-                    return change
-                self._costly_until[kind, parent, child] = step + STEPS_COSTLY
+            if mark not in tabu and self._cost.allows(_after(edges, change)):
+                return change
             changes[kind, parent, child] = -np.inf
         return None
 
