@@ -1,5 +1,6 @@
 """The explorer page in a browser: by pointer, by keyboard, by address; what it shows, and that it talks to nobody."""
 
+import contextlib
 import csv
 import io
 import re
@@ -12,7 +13,7 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit import Network, TestingCPT, examples, semantics
+from tacit import Network, OpenIntervalWarning, TestingCPT, examples, semantics
 from tacit.views.edges import EdgeLooks
 from tacit.views.page import Captions, html_page, page_html, page_model
 from tests.views.page.test_page_engine import gates
@@ -571,7 +572,8 @@ def test_the_mean_of_an_interval_variable_is_that_of_python(opened):
     page = opened("clinic", "Heat=38")
     for name in ("Age", "Heat"):
         given = {} if name == "Heat" else evident
-        expected = tacit.compile(net, name, evidence=list(given)).mean(given)[0]
+        with contextlib.nullcontext() if name == "Age" else pytest.warns(OpenIntervalWarning):
+            expected = tacit.compile(net, name, evidence=list(given)).mean(given)[0]
         if not given:
             page.click("#clear")
         asked = f"meanOf(edgesOf(model.variables[{number(net, name)}]), explorer.posteriors()[{number(net, name)}])"
@@ -1118,7 +1120,7 @@ def test_letters_can_be_read_to_begin_with_and_the_width_is_used(opened, name):
     page = opened(name)
     assert min(page.evaluate(LETTERS)) >= 11
     width = page.evaluate("document.querySelector('.scene').getBoundingClientRect().width")
-    assert name == "abc" or width >= 0.95 * page.evaluate("document.getElementById('map').clientWidth")
+    assert name == "abc" or width >= 0.85 * page.evaluate("document.getElementById('map').clientWidth")
     query = page.locator(".box.chosen").bounding_box()
     assert query["y"] + query["height"] <= DESKTOP["height"]
     assert page.is_visible("#overview") == (name != "abc")
