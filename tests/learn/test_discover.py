@@ -269,7 +269,7 @@ def test_pc_tests_are_those_of_the_textbook(seed: int) -> None:
     frame = frame_of(seed, 5, 400)
     frame = frame.loc[:, frame.nunique() > 1]
     table = coded_table(frame)
-    search = PCSearch(FamilyScores(table, LOG_LIKELIHOOD), constraints(table.names), lambda *_: None)
+    search = PCSearch(FamilyScores(table, LOG_LIKELIHOOD), constraints(table.names), 5, lambda *_: None)
     adjacent = search._skeleton()
     names = table.names
     for (a, b), known in search.separators.items():
@@ -385,6 +385,106 @@ def test_arrows_are_those_of_all_equivalent_graphs() -> None:
             for a, b in edges:
                 mask[place[a], place[b]] = True
             assert {(names[a], names[b]) for a, b in np.argwhere(directed_edges(mask))} == common
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_arrows_are_those_of_all_equivalent_graphs_that_obey_the_constraints(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = list("abcd")
+    masks = []
+    for edges in graphs_of_four():
+        mask = np.zeros((4, 4), dtype=bool)
+        for a, b in edges:
+            mask[names.index(a), names.index(b)] = True
+        masks.append(mask)
+    for _ in range(10):
+        mask, tier = masks[rng.integers(len(masks))], rng.integers(-1, 3, 4)
+        allowed = ~np.eye(4, dtype=bool) & ~((tier[:, None] > tier) & (tier[:, None] >= 0) & (tier >= 0))
+        if (a_and_b := np.argwhere(mask)).size and rng.random() < 0.5:
+            a, b = a_and_b[rng.integers(len(a_and_b))]
+            allowed = ~np.eye(4, dtype=bool)
+            allowed[b, a] = False
+        if (mask & ~allowed).any():
+            continue
+        alike = [other for other in masks if class_of(other) == class_of(mask) and not (other & ~allowed).any()]
+        assert np.array_equal(directed_edges(mask, ~allowed.T), np.logical_and.reduce(alike))
+
+
+@functools.cache
+def graphs_of_four() -> list[list[tuple[str, str]]]:
+    return graphs(list("abcd"))
+
+
+def class_of(mask: np.ndarray) -> tuple:
+    """Skeleton and colliders."""
+    adjacent = mask | mask.T
+    pairs = itertools.combinations(range(len(mask)), 2)
+    found = [(a, b, c) for a, b in pairs if not adjacent[a, b] for c in np.flatnonzero(mask[a] & mask[b])]
+    return adjacent.tobytes(), tuple(found)
+
+
+def triangle(rows: int = 400) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    a = rng.integers(2, size=rows)
+    b = np.where(rng.random(rows) < 0.85, a, 1 - a)
+    c = np.where(rng.random(rows) < 0.8, np.maximum(a, b), np.where(rng.random(rows) < 0.85, b, 1 - b))
+    return pd.DataFrame({"a": a, "b": b, "c": c}).astype(str)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_required_parents_that_are_too_many_are_named(search: str) -> None:
+    with pytest.raises(tacit.TacitError, match=r"max_parents is 1, but 'c' has the required parents '[ab]', '[ab]'"):
+        tacit.discover(triangle(), max_parents=1, require=[("a", "c"), ("b", "c")], search=search)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+def test_edges_that_are_allowed_in_a_circle_only(search: str) -> None:
+    circle = {("a", "b"), ("b", "c"), ("c", "a")}
+    found = tacit.discover(triangle(), forbid=circle, search=search).network.edges
+    assert len(found) >= 1
+    assert not {*found} & circle
+
+
+def test_pc_drops_the_weakest_of_too_many_parents() -> None:
+    rng = np.random.default_rng(0)
+    causes = {name: rng.integers(2, size=8000) for name in ("w1", "strong", "w2")}
+    likely = 0.2 * causes["w1"] + 0.2 * causes["w2"] + 0.55 * causes["strong"]
+    frame = pd.DataFrame(causes | {"y": (rng.random(8000) < likely).astype(int)})
+    assert tacit.discover(frame, search="pc", max_parents=1).network.edges == (("strong", "y"),)
+
+
+def test_a_start_that_costs_too_much_is_refused() -> None:
+    frame = frame_of(3, 7, 200)
+    start = [(f"x{i}", "x6") for i in range(6)]
+    with pytest.raises(tacit.TacitError, match=r"start takes [\d,]+ multiply-adds per row, more than max_cost"):
+        tacit.discover(frame, start=start, max_cost=60)
+
+
+def test_rows_in_another_order_draw_the_same_samples_and_sum_the_same_weights() -> None:
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.integers(3, size=(5000, 12)), columns=[f"x{i:02}" for i in range(12)])
+    wide["x01"] = np.where(rng.random(5000) < 0.1, wide["x00"], wide["x01"])
+    mixed = rng.permutation(len(wide))
+    one, other = (tacit.discover(frame, bootstrap=3).strength for frame in (wide, wide.iloc[mixed]))
+    assert one == other
+    frame, weights = frame_of(7, 5, 60), rng.random(60)
+    results = set()
+    for _ in range(8):
+        order = rng.permutation(60)
+        found = tacit.discover(frame.iloc[order], weights=weights[order])
+        results.add((found.score, *found.arrows.directed))
+    assert len(results) == 1
+
+
+def test_weights_that_are_shares_are_refused() -> None:
+    with pytest.raises(tacit.EvidenceError, match="the weights of 400 rows sum to 1: a weight says how many rows"):
+        tacit.discover(triangle(), weights=np.full(400, 1 / 400))
+
+
+def test_samples_of_billions_of_rows() -> None:
+    table = coded_table(pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]}), weights=[8e9, 4.5e9])
+    drawn = table.drawn(np.random.default_rng(0))
+    assert drawn.rows == drawn.weights.sum() == 12.5e9
 
 
 def test_strength_is_a_share_of_samples() -> None:

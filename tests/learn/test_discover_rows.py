@@ -61,6 +61,21 @@ def test_measurements_become_intervals_and_a_warning_names_them() -> None:
     assert old > young + 2
 
 
+def test_edges_may_be_an_array() -> None:
+    frame = lawn(200)
+    frame["x"] = np.random.default_rng(0).normal(size=200)
+    found = tacit.discover(frame, bins={"x": np.array([-10.0, 0.0, 10.0])}, **QUIET)
+    assert found.network.bins("x") == (-10.0, 0.0, 10.0)
+
+
+def test_orders_of_categories_that_batches_disagree_on_are_no_order() -> None:
+    ordered = pd.CategoricalDtype(["mid", "hi"], ordered=True)
+    first = pd.DataFrame({"k": pd.Series(["mid", "hi"] * 20, dtype=ordered)})
+    for second, states in ((["lo"] * 20, ("hi", "lo", "mid")), (first["k"][:0], ("mid", "hi"))):
+        batches = [first, pd.DataFrame({"k": second})]
+        assert tacit.discover(batches, **QUIET).network.states("k") == states
+
+
 def test_bins_can_be_chosen() -> None:
     frame, edges = measurements(), [18, 40, 65, 90]
     with warnings.catch_warnings():

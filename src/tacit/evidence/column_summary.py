@@ -95,11 +95,20 @@ class ColumnSummary:
             self.numbers + other.numbers,
             self.fractions or other.fractions,
             self.truths or other.truths,
-            self.categories or other.categories,
+            self._common_order(other),
             self.coded or other.coded,
             self.spelled and other.spelled,
             min((one for one in (self.problem, other.problem) if one is not None), default=None),
         )
+
+    def _common_order(self, other: ColumnSummary) -> tuple[Label, ...] | None:
+        """The order of the states of both parts, if they do not contradict each other."""
+        if self.categories == other.categories or not other.rows:
+            return self.categories
+        if not self.rows:
+            return other.categories
+        shorter, longer = sorted((self.categories or (), other.categories or ()), key=len)
+        return longer if shorter and longer[: len(shorter)] == shorter else None
 
     def at(self, place: str) -> ColumnSummary:
         """The summary of a column of a partition, which its problem names, if there is one."""
@@ -131,7 +140,7 @@ class ColumnSummary:
             return True, False
         if len(self.texts) + len(self.whole) > MAX_STATES:
             raise EvidenceError(f"column {name!r} {self._too_many()}")
-        if self.categories is not None:
+        if self.categories is not None and {*self.texts, *self.whole} <= {*self.categories}:
             return tuple(label for label in self.categories if label in self.texts or label in self.whole)
         if self.texts and self.spelled:
             return tuple(sorted(set(map(_whole, self.texts)), key=lambda text: (float(text), text)))

@@ -98,12 +98,12 @@ def discretize(
 
 def edges_of_counts(name: str, values: Floats, counts: NDArray[np.int64], how: How, max_bins: int = MAX_BINS) -> Edges:
     """The edges that `discretize` gives for a column, from its different values in order and their counts."""
-    if how == "mdl":
+    if isinstance(how, str) and how == "mdl":
         remedy = 'give edges: bins=tacit.discretize(frame, "mdl", target=...)'
         raise TacitError(f'bins="mdl" needs a target, which a search for a structure has not; {remedy}')
     if isinstance(how, int | np.integer) and not isinstance(how, bool):
         return _with_ends(_quantile_cuts(values, counts, _count(how, f"bins of {name!r}")))
-    if how == "quantile":
+    if isinstance(how, str) and how == "quantile":
         return _with_ends(_quantile_cuts(values, counts, max_bins))
     return _edges(name, values, how, None, max_bins)
 

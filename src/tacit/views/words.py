@@ -112,10 +112,13 @@ def wrapped(text: str, width: float, scale: float = 1.0) -> list[str]:
 
     >>> wrapped("Left ventricular failure", 110)
     ['Left ventricular', 'failure']
+    >>> wrapped("cardiovascular death", 110)
+    ['cardiovascular', 'death']
     """
-    lines = _filled(text.split(" "), width, scale)
+    words = text.split(" ")
+    lines = _filled(words, width, scale)
     count, narrower = len(lines), width
-    while count > 1 and len(fewer := _filled(text.split(" "), narrower, scale)) == count:
+    while 1 < count < len(words) and len(fewer := _filled(words, narrower, scale)) == count:
         lines, narrower = fewer, narrower - 5
     return lines
 

@@ -31,6 +31,7 @@ from tacit.query.network import Network
 
 MAX_SHARE_DISTINCT = 0.6  # of the rows, up to which it pays to count equal rows together
 SAMPLE_ROWS = 4096
+HIGH_BITS = np.uint64(40)  # of a hash: its low bits depend on the last column more than on others
 MIN_MERGED_ROWS = 2**21  # that are waiting, before equal rows are counted together
 ROWS_PER_BATCH = 2**20  # of a table that is given to an estimation
 MAX_EXPLAINED = 20  # columns of which an error says why they make no variable
@@ -67,11 +68,17 @@ class CodedTable:
         """A bootstrap sample: as many rows, drawn with replacement, as weights of the rows here."""
         weights = self.weights if len(self.weights) else np.ones(self.codes.shape[1])
         draws = rng.multinomial(round(self.rows), weights / weights.sum())
-        kept = np.flatnonzero(draws)
-        counted = draws[kept].astype(np.uint32)
+        drawn = np.flatnonzero(draws)
+        kept = drawn if len(self.weights) else self._order[drawn]
+        counted = draws[drawn].astype(np.uint32 if self.rows < 2**32 else np.float64)
         return replace(
             self, codes=np.ascontiguousarray(self.codes[:, kept]), weights=counted, rows=float(counted.sum())
         )
+
+    @cached_property
+    def _order(self) -> NDArray[np.intp]:
+        """The rows in an order that only their content decides."""
+        return np.argsort(_hashes(self.codes), kind="stable")
 
     def evidence(self, net: Network, rows: slice = slice(None)) -> Evidence:
         """Some rows as evidence on a network with these variables."""
@@ -146,7 +153,9 @@ def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, Colu
             raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, table.columns)}")
         for name, values in table.columns.items():
             if not isinstance(name, str):
-                raise EvidenceError(f"a column has the name {name!r}; expected names of text")
+                raise EvidenceError(
+                    f"a column has the name {name!r}; expected names of text (in pandas: frame.columns.map(str))"
+                )
             if isinstance(weights, str) and name == weights:
                 continue
             summary = summary_of(name, values, table.text)
@@ -277,6 +286,9 @@ def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
     codes, weights = gathered.joined()
     if not (total := float(weights.sum()) if len(weights) else float(codes.shape[1])):
         raise EvidenceError("all weights are 0; at least one row must count")
+    if total < 2 <= codes.shape[1]:
+        meaning = "a weight says how many rows its row counts as; multiply all of them by the number of rows"
+        raise EvidenceError(f"the weights of {codes.shape[1]:,} rows sum to {total:g}: {meaning}")
     gap = np.iinfo(codes.dtype).max
     cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
     surprises = [_surprise(column, weights, gap) for column in codes]
@@ -294,7 +306,7 @@ def _surprise(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> float:
     counts = np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
     counts = np.sort(counts[counts > 0])
     shares = counts / counts.sum()
-    return float(-(shares * np.log(shares)).sum())
+    return round(float(-(shares * np.log(shares)).sum()), 9)  # the order of rows matters to sums of fractions
 
 
 def merged_rows(codes: NDArray[Any], weights: NDArray[Any], always: bool = False) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -302,15 +314,15 @@ def merged_rows(codes: NDArray[Any], weights: NDArray[Any], always: bool = False
 
     Without weights that is not tried if a sample says that it does not pay, unless it is to be done `always`.
     """
-    rows = codes.shape[1]
-    step = max(1, rows // SAMPLE_ROWS)
-    if not len(weights) and not always:
-        counts = np.unique(_hashes(codes[:, ::step]), return_counts=True)[1]
-        once, twice = int((counts == 1).sum()), int((counts == 2).sum())
-        distinct = len(counts) + once * (once - 1) / (2 * (twice + 1))  # Chao's estimate
-        if distinct > MAX_SHARE_DISTINCT * rows and rows > SAMPLE_ROWS:
+    rows, hashes = codes.shape[1], _hashes(codes)
+    if not len(weights) and not always and rows > SAMPLE_ROWS:
+        some = hashes[(hashes >> HIGH_BITS) % np.uint64(rows // SAMPLE_ROWS) == 0]  # equal rows: all of them, or none
+        if len(np.unique(some)) > MAX_SHARE_DISTINCT * len(some):
             return codes, weights
-    _, first, places = np.unique(_hashes(codes), return_index=True, return_inverse=True)
+    if weights.dtype.kind == "f":  # sums of fractions in an order that does not depend on that of the rows
+        order = np.lexsort((weights, hashes))
+        codes, weights, hashes = codes[:, order], weights[order], hashes[order]
+    _, first, places = np.unique(hashes, return_index=True, return_inverse=True)
     if any((column[first][places] != column).any() for column in codes):  # two different rows with one hash
         return codes, weights
     if not len(weights):

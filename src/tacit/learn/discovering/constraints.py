@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from graphlib import CycleError
 from typing import Any
@@ -41,11 +41,11 @@ def constraints(
         for b in names:
             if a in tier and b in tier and tier[a] > tier[b]:
                 allowed[place[a], place[b]] = False
-    forbidden = list(_edges("forbid", forbid, place))
+    forbidden = list(checked_edges("forbid", forbid, place))
     for a, b in forbidden:
         allowed[place[a], place[b]] = False
     required = np.zeros_like(allowed)
-    for a, b in _edges("require", require, place):
+    for a, b in checked_edges("require", require, place):
         if (a, b) in forbidden:
             raise TacitError(f"the edge {a!r} -> {b!r} is both required and forbidden")
         if required[place[b], place[a]]:
@@ -62,15 +62,25 @@ def constraints(
     return Constraints(allowed, required)
 
 
-def _edges(option: str, edges: Iterable[Any], place: dict[str, int]) -> Iterable[Edge]:
+def is_cyclic(edges: Mask) -> bool:
+    """Whether some path leads back to where it began."""
+    reach = edges.copy()
+    for middle in range(len(reach)):
+        reach |= np.outer(reach[:, middle], reach[middle])
+    return bool(reach.diagonal().any())
+
+
+def checked_edges(option: str, edges: Iterable[Any], place: Mapping[str, int]) -> Iterator[Edge]:
+    """The edges of an option, whose names are all columns."""
     if isinstance(edges, str):
         raise TacitError(f"{option} is {shown(edges)}, expected pairs (parent, child)")
     for edge in edges:
         if isinstance(edge, str) or not isinstance(edge, Sequence) or len(edge) != 2:
             raise TacitError(f"{option} has {shown(edge)}, expected pairs (parent, child)")
         for name in edge:
-            if name not in place:
-                raise TacitError(f"{option} names {name!r}, which is no column{similar(name, place)}")
+            if not isinstance(name, str) or name not in place:
+                near = similar(name, place) if isinstance(name, str) else ""
+                raise TacitError(f"{option} names {name!r}, which is no column{near}")
         if edge[0] == edge[1]:
             raise TacitError(f"{option} has an edge from {edge[0]!r} to itself")
         yield edge[0], edge[1]
@@ -79,7 +89,10 @@ def _edges(option: str, edges: Iterable[Any], place: dict[str, int]) -> Iterable
 def _tiers(names: Sequence[str], tiers: Sequence[Sequence[str]] | None) -> dict[str, int]:
     """The number of each column's tier; columns without one may be anywhere."""
     tier: dict[str, int] = {}
-    for number, members in enumerate(tiers or ()):
+    whole: Any = () if tiers is None else tiers
+    if isinstance(whole, str | Mapping) or not all(isinstance(one, str | Sequence) for one in whole):
+        raise TacitError(f"tiers is {shown(tiers)}, expected groups of columns, earliest first: [['a', 'b'], ['c']]")
+    for number, members in enumerate(whole):
         for name in [members] if isinstance(members, str) else members:
             if name not in names:
                 raise TacitError(f"tiers names {name!r}, which is no column{similar(name, names)}")

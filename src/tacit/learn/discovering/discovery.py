@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tacit.base.errors import TacitError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import counted, plural
 from tacit.evidence.read import EvidenceLike
 from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
-from tacit.learn.discovering.constraints import Constraints, Edge, Mask, constraints
+from tacit.learn.discovering.constraints import Constraints, Edge, Mask, checked_edges, constraints, is_cyclic
 from tacit.learn.discovering.discovery_run import DiscoveryRun
 from tacit.learn.discovering.equivalence import directed_edges
-from tacit.learn.discovering.query_cost import graph_network
-from tacit.learn.discovering.scoring.family_scores import score_by_name
+from tacit.learn.discovering.query_cost import CostLimit, graph_network
+from tacit.learn.discovering.scoring.family_scores import MAX_CELLS, score_by_name
 from tacit.learn.discovering.searching import SEARCHES, Searcher
 from tacit.learn.discovering.structural_em import PSEUDO_COUNTS, estimated
 from tacit.learn.options import DiscoverOptions
@@ -204,9 +205,11 @@ def discover(
 def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
     """Find the structure of a table that is read already, and estimate the tables of the network."""
     check_search(options)
-    limits = _without_constants(table, constraints(table.names, options.tiers, options.forbid, options.require))
-    line = Line(options.progress)
-    searcher = Searcher(options, options.search, options.score, limits, _start(table, limits, options.start), line)
+    limits = constraints(table.names, options.tiers, options.forbid, options.require)
+    _check_required(table, limits, options.max_parents)
+    start = _start(table, limits, options)
+    limits, line = _without_constants(table, limits), Line(options.progress)
+    searcher = Searcher(options, options.search, options.score, limits, start & limits.allowed, line)
     run, save = DiscoveryRun(searcher, table), None
     if path := options.checkpoint:
         key = run.key()
@@ -245,21 +248,35 @@ def check_search(options: DiscoverOptions) -> None:
     score_by_name(options.score, 1.0)  # an error before the rows are read
 
 
-def _start(table: CodedTable, limits: Constraints, start: Network | Iterable[Edge] | None) -> Mask:
+def _check_required(table: CodedTable, limits: Constraints, max_parents: int | None) -> None:
+    """An error where the required parents of a column are too many, or their table too large."""
+    for child, name in enumerate(table.names):
+        parents = np.flatnonzero(limits.required[:, child])
+        listed = ", ".join(repr(table.names[p]) for p in parents)
+        if max_parents is not None and len(parents) > max_parents:
+            raise TacitError(f"max_parents is {max_parents}, but {name!r} has the required parents {listed}")
+        cells = math.prod(table.cards[[child, *parents]].tolist())
+        if len(parents) and cells > MAX_CELLS:
+            raise TooLargeError(
+                f"the table of {name!r} with the required parents {listed} would have {cells:,} entries"
+            )
+
+
+def _start(table: CodedTable, limits: Constraints, options: DiscoverOptions) -> Mask:
     """The graph to begin with; an error if it breaks the constraints."""
-    edges = limits.required.copy()
+    edges, start = limits.required.copy(), options.start
     place = {name: i for i, name in enumerate(table.names)}
-    for a, b in () if start is None else start.edges if isinstance(start, Network) else start:
-        if a not in place or b not in place:
-            raise TacitError(f"start has the edge {a!r} -> {b!r}, but the rows have no column of that name")
+    given = () if start is None else start.edges if isinstance(start, Network) else start
+    for a, b in checked_edges("start", given, place):
         if not limits.allowed[place[a], place[b]]:
             raise TacitError(f"start has the edge {a!r} -> {b!r}, which the constraints rule out")
         edges[place[a], place[b]] = True
-    reach = edges.copy()
-    for middle in range(len(reach)):
-        reach |= np.outer(reach[:, middle], reach[middle])
-    if reach.diagonal().any():
+    if is_cyclic(edges):
         raise TacitError("start and the required edges together have a cycle")
+    if start is not None and options.max_cost is not None:
+        cost = CostLimit(table.network, table.names, options.max_cost).cost(edges)
+        if cost > options.max_cost:
+            raise TacitError(f"start takes {cost:,.0f} multiply-adds per row, more than max_cost")
     return edges
 
 

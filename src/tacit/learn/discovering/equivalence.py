@@ -31,9 +31,9 @@ def implied(edges: Mask, adjacent: Mask, fixed: Mask) -> Mask:
         cycle = (fixed[a] & fixed[:, b]).any()
         between = np.flatnonzero(either[a] & fixed[:, b])
         two_paths = any(not adjacent[c, d] for i, c in enumerate(between) for d in between[i + 1 :])
-        # only directions that are known beforehand make the last rule necessary
+        # a - c -> d -> b, with a and d adjacent: only directions that are known beforehand make this rule necessary
         chain = any(
-            (fixed[:, c] & either[a] & adjacent[:, b]).any() for c in np.flatnonzero(fixed[:, b] & ~adjacent[a])
+            (fixed[:, d] & adjacent[a] & ~adjacent[:, b]).any() for d in np.flatnonzero(fixed[:, b] & adjacent[a])
         )
         more[a, b] = collider or cycle or two_paths or chain
     return more

@@ -61,8 +61,8 @@ class Searcher:
     def _of_one_kind(self, scores: FamilyScores, cost: CostLimit) -> FoundGraph:
         """The one graph that a search which does not climb ends with."""
         if self.search == "pc":
-            gains = FamilyScores(scores.table, LOG_LIKELIHOOD, self.options.max_parents)
-            edges = PCSearch(gains, self.limits, self._say_level).run()
+            gains = FamilyScores(scores.table, LOG_LIKELIHOOD)
+            edges = PCSearch(gains, self.limits, scores.max_parents, self._say_level).run()
         else:
             edges = (best_graph if self.search == "exact" else best_forest)(scores, self.limits)
         if not cost.holds(edges):
@@ -83,7 +83,7 @@ class Searcher:
         return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history, interrupted)
 
     def _polished(self, tabu: TabuSearch, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> None:
-        tabu.run(self.start, PATIENCE)
+        tabu.run(self.start if cost.allows(self.start) else self.limits.required, PATIENCE)
         orders = OrderSearch(scores, self.limits, self.options.seed)
         many = self.search == "tabu" and table.codes.shape[1] > MAX_SAMPLED_ROWS
         waited = rounds = 0

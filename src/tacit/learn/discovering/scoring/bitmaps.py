@@ -43,8 +43,10 @@ def bitmaps(table: CodedTable) -> Bitmaps | None:
     digits = max(1, int(weights[0]).bit_length())
     planes = [_packed((weights >> np.uint64(b)) & np.uint64(1)) for b in range(digits)]
     heavy = np.array([np.count_nonzero(weights >= 2**b) for b in range(digits)])
-    states = [_packed(codes[order] == s) for codes, card in zip(table.codes, table.cards, strict=True)
-              for s in range(card)]  # fmt: skip
+    states = []
+    for codes, card in zip(table.codes, table.cards, strict=True):
+        own = codes[order]
+        states += [_packed(own == state) for state in range(card)]
     firsts = np.concatenate([[0], np.cumsum(table.cards)[:-1]])
     return Bitmaps(np.stack(states), firsts, np.stack(planes), -(-heavy // WORD))
 

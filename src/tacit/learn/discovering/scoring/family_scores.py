@@ -67,6 +67,12 @@ class FamilyScores:
         *rest, last = sorted(parents)
         return float(self.extended(child, tuple(rest))[last])
 
+    def bound(self, child: int, parents: Sequence[int]) -> float:
+        """What the score of a child with these parents is at most: its penalty, where it is a likelihood with one."""
+        if self._score.kind != LIKELIHOOD:
+            return np.inf
+        return -self._score.penalty * float(self.table.cards[child] - 1) * self._configurations(tuple(parents))
+
     def graph(self, parents: Sequence[Sequence[int]]) -> float:
         """The score of a graph: the sum over its families."""
         return math.fsum(self.family(child, own) for child, own in enumerate(parents))

@@ -37,10 +37,11 @@ def _best_subsets(scores: FamilyScores, limits: Constraints, child: int) -> tupl
     required = sum(1 << int(p) for p in np.flatnonzero(limits.required[:, child]))
     allowed = sum(1 << int(p) for p in np.flatnonzero(limits.allowed[:, child]))
     best, parents = np.full(2**size, -np.inf), np.arange(2**size)
+    least = scores.family(child, [p for p in range(size) if required >> p & 1])
     for subset in range(2**size):
         if not subset & ~allowed and subset & required == required:
             members = [p for p in range(size) if subset >> p & 1]
-            if len(members) <= scores.max_parents:
+            if len(members) <= scores.max_parents and scores.bound(child, members) >= least:
                 best[subset] = scores.family(child, members)
     for column in range(size):  # from smaller sets to larger ones, one column at a time
         with_it = np.flatnonzero(np.arange(2**size) >> column & 1)

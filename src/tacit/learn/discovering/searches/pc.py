@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import chdtrc
 
 from tacit.base.floats import Floats
-from tacit.learn.discovering.constraints import Constraints, Mask
+from tacit.learn.discovering.constraints import Constraints, Mask, is_cyclic
 from tacit.learn.discovering.equivalence import implied
 from tacit.learn.discovering.scoring.family_scores import FamilyScores, Parents
 
@@ -23,8 +23,10 @@ SIGNIFICANCE = 0.01  # p-values above it count as independent
 class PCSearch:
     """Tests of independence, and the graph that they leave; `gains` has log-likelihoods without a penalty."""
 
-    def __init__(self, gains: FamilyScores, limits: Constraints, say: Callable[[int, float], None]) -> None:
-        self._gains, self._limits, self._say = gains, limits, say
+    def __init__(
+        self, gains: FamilyScores, limits: Constraints, max_parents: int, say: Callable[[int, float], None]
+    ) -> None:
+        self._gains, self._limits, self._max_parents, self._say = gains, limits, max_parents, say
         self._cards = gains.table.cards
         size = len(self._cards)
         self.p_values: Floats = np.zeros((size, size))  # the largest of each pair, given the columns in `separators`
@@ -32,9 +34,8 @@ class PCSearch:
 
     def run(self) -> Mask:
         """A graph of the equivalence class that the tests leave, as far as they agree with each other."""
-        limits = self._limits
-        adjacent = self._skeleton()
-        graph = adjacent & limits.allowed & ~limits.required.T  # both directions where an edge has none yet
+        graph = self._known_directions(self._skeleton())
+        adjacent = graph | graph.T
         for parents, child in self._colliders(adjacent):
             self._direct(graph, parents, child)
         while (more := implied(graph, adjacent, graph & ~graph.T) & graph & graph.T).any():
@@ -49,7 +50,7 @@ class PCSearch:
         """The pairs that no test separates, with more and more columns given."""
         adjacent = self._limits.allowed | self._limits.allowed.T
         level = 0
-        while (adjacent.sum(axis=0) > level).any() and level <= self._gains.max_parents:
+        while (adjacent.sum(axis=0) > level).any() and level <= self._max_parents:
             for column, given in self._conditions(adjacent, level):
                 self._test(column, given, adjacent)
             for a, b in self.separators:
@@ -98,6 +99,26 @@ class PCSearch:
             freedom *= (counts.reshape(-1, card) > 0).sum(axis=1) - 1
         return max(1.0, float(freedom.sum()))  # where nothing varies, G2 is 0, and the p-value 1
 
+    def _known_directions(self, adjacent: Mask) -> Mask:
+        """Edges [parent, child], in both directions where the constraints leave them open.
+
+        Where the only directions that are allowed make a cycle, its weakest edge is left out.
+        """
+        limits = self._limits
+        both = adjacent & limits.allowed & limits.allowed.T
+        known = limits.required.copy()
+        single = [
+            (-self._gain(a, b), a, b) for a, b in np.argwhere(adjacent & limits.allowed & ~both & ~known).tolist()
+        ]
+        for _, parent, child in sorted(single):
+            known[parent, child] = True
+            known[parent, child] = not is_cyclic(known)
+        return both | known
+
+    def _gain(self, parent: int, child: int) -> float:
+        """What a single parent adds to the log-likelihood of a column."""
+        return self._alone(child, (parent,)) - self._alone(child, ())
+
     # directions ---------------------------------------------------------------------------------------------
 
     def _colliders(self, adjacent: Mask) -> list[tuple[tuple[int, int], int]]:
@@ -117,7 +138,7 @@ class PCSearch:
             if not graph[parent, child]:
                 return False
             trial[child, parent] = False
-        if _is_cyclic(trial & ~trial.T):
+        if is_cyclic(trial & ~trial.T):
             return False
         graph[:] = trial
         return True
@@ -126,7 +147,7 @@ class PCSearch:
         """The graph without the parents of a column that are too many, the weakest first."""
         limits = self._limits
         for child in range(len(edges)):
-            while len(parents := np.flatnonzero(edges[:, child]).tolist()) > self._gains.max_parents:
+            while len(parents := np.flatnonzero(edges[:, child]).tolist()) > self._max_parents:
                 optional = [p for p in parents if not limits.required[p, child]]
                 if not optional:
                     break
@@ -155,10 +176,3 @@ def _is_simple_sink(graph: Mask, adjacent: Mask, node: int) -> bool:
         return False
     near = np.flatnonzero(graph[:, node])
     return all(adjacent[a, b] for a in np.flatnonzero(graph[node]) for b in near if a != b)
-
-
-def _is_cyclic(edges: Mask) -> bool:
-    reach = edges.copy()
-    for middle in range(len(reach)):
-        reach |= np.outer(reach[:, middle], reach[middle])
-    return bool(reach.diagonal().any())

@@ -40,39 +40,46 @@ def best_forest(scores: FamilyScores, limits: Constraints) -> Mask:
 
 def best_arborescence(weights: Floats) -> NDArray[np.int64]:
     """The parent of each node in the tree with the largest sum of weights [parent, child], from node 0 (Edmonds)."""
-    size = len(weights)
     parents: NDArray[np.int64] = np.argmax(weights, axis=0)
     parents[0] = 0
-    cycle = _cycle(parents)
-    if not cycle:
+    groups = _groups(parents)  # each cycle becomes one node
+    count = int(groups.max()) + 1
+    if count == len(weights):
         return parents
-    rest = [node for node in range(size) if node not in cycle]
-    inside, loss = np.array(cycle), weights[parents[cycle], cycle]  # what breaking into the cycle gives up
-    entering = weights[np.ix_(rest, cycle)] - loss
-    leaving = weights[np.ix_(cycle, rest)]
-    smaller = np.full((len(rest) + 1, len(rest) + 1), -np.inf)  # the cycle is its last node
-    smaller[:-1, :-1] = weights[np.ix_(rest, rest)]
-    smaller[:-1, -1], smaller[-1, :-1] = entering.max(axis=1), leaving.max(axis=0)
+    # to enter a cycle costs the edge that it breaks
+    on_cycle = np.bincount(groups)[groups] > 1
+    entering = weights - np.where(on_cycle, weights[parents, np.arange(len(weights))], 0.0)
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(count))
+    from_group = np.maximum.reduceat(entering[order], starts, axis=0)
+    smaller = np.maximum.reduceat(from_group[:, order], starts, axis=1)
+    np.fill_diagonal(smaller, -np.inf)
+    smaller[:, groups[0]] = -np.inf
     found = best_arborescence(smaller)
-    for place, node in enumerate(rest):
-        if node:
-            parent = int(found[place])
-            parents[node] = inside[leaving[:, place].argmax()] if parent == len(rest) else rest[parent]
-    broken = int(entering[found[-1]].argmax())
-    parents[cycle[broken]] = rest[int(found[-1])]
+    for group, above in enumerate(found.tolist()):
+        if group:
+            heads, tails = np.flatnonzero(groups == group), np.flatnonzero(groups == above)
+            tail, head = divmod(int(entering[np.ix_(tails, heads)].argmax()), len(heads))
+            parents[heads[head]] = tails[tail]
     return parents
 
 
-def _cycle(parents: NDArray[np.int64]) -> list[int]:
-    """The nodes of a cycle, if there is one."""
-    checked = {0}
+def _groups(parents: NDArray[np.int64]) -> NDArray[np.int64]:
+    """A number for each node, which the nodes of a cycle share; node 0 has number 0."""
+    groups = np.full(len(parents), -1)
+    visited = np.zeros(len(parents), dtype=np.int64)  # by which walk
+    visited[0], count = 1, 1
+    groups[0] = 0
     for start in range(1, len(parents)):
-        path: list[int] = []
-        node = start
-        while node not in checked:
-            checked.add(node)
+        node, path = start, list[int]()
+        while not visited[node]:
+            visited[node] = start + 1
             path.append(node)
             node = int(parents[node])
-        if node in path:
-            return path[path.index(node) :]
-    return []
+        cycle = path[path.index(node) :] if node in path else []
+        for one in path:
+            if one not in cycle:
+                groups[one], count = count, count + 1
+        if cycle:
+            groups[cycle], count = count, count + 1
+    return groups
