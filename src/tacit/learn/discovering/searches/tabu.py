@@ -77,6 +77,7 @@ class TabuSearch:
         size = len(scores.table.names)
         rng = np.random.default_rng(0)
         self._marks: NDArray[np.uint64] = rng.integers(2**64, size=(size, size), dtype=np.uint64)
+        self._costly: Mask = np.zeros((2, size, size), dtype=bool)  # changes that cost too much behind the best graph
         self.history: list[float] = []
         self.best, self.best_score = np.zeros((size, size), dtype=bool), -np.inf
 
@@ -85,6 +86,7 @@ class TabuSearch:
         graph = Graph(self.scores, start | self.limits.required)
         tabu = deque([self._mark(graph.edges)], MEMORY)
         self._keep(graph)
+        self._costly[:] = False
         waited = 0
         while waited < patience and (change := self._best_change(graph, tabu)) is not None:
             self._apply(graph, change)
@@ -99,6 +101,7 @@ class TabuSearch:
         if graph.score <= self.best_score + EQUAL * abs(self.best_score) and np.isfinite(self.best_score):
             return False
         self.best, self.best_score = graph.edges.copy(), graph.score
+        self._costly[:] = False
         return True
 
     def _mark(self, edges: Mask) -> np.uint64:
@@ -117,13 +120,16 @@ class TabuSearch:
         edges, before = graph.edges, self._mark(graph.edges)
         changes = np.empty((2, *edges.shape))
         legal_changes(edges, graph.gains, self.limits.allowed, self.limits.required, changes)
+        changes[self._costly] = -np.inf  # to try them all at every step would take most of the time
         tolerance = EQUAL * abs(graph.score)
         while np.isfinite(best := changes.max()):
             kind, parent, child = np.unravel_index(np.argmax(changes >= best - tolerance), changes.shape)
             change = Change(int(parent), int(child), bool(kind))
             mark = before ^ self._marks[parent, child] ^ (self._marks[child, parent] if kind else np.uint64(0))
-            if mark not in tabu and self._cost.allows(_after(edges, change)):
-                return change
+            if mark not in tabu:
+                if self._cost.allows(_after(edges, change)):
+                    return change
+                self._costly[kind, parent, child] = True
             changes[kind, parent, child] = -np.inf
         return None
 
