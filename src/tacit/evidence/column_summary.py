@@ -29,6 +29,7 @@ from tacit.model.variable import Label
 MAX_STATES = 250  # of a column, so that a state takes one byte
 MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
 MAX_NUMBERS = 2**20  # different numbers that are told apart
+FEW_PLACES = 32
 GAP_WORDS = MISSING_WORDS - {"none"}  # which is a state more often than a gap
 
 
@@ -229,6 +230,9 @@ def _of_codes(column: Coded, ordered: bool) -> ColumnSummary:
 
 def _used(places: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], int]:
     """The places that occur, and the number of gaps."""
+    if places.itemsize == 1 and (top := int(places.max(initial=-1))) < FEW_PLACES:  # in less time than a count takes
+        used = [place for place in range(top + 1) if (places == place).any()]
+        return np.array(used, dtype=np.intp), int(np.count_nonzero(places < 0))
     counts = np.bincount(places.astype(np.intp) + 1)
     return np.flatnonzero(counts[1:]), int(counts[0]) if len(counts) else 0
 
@@ -236,7 +240,8 @@ def _used(places: NDArray[np.integer[Any]]) -> tuple[NDArray[np.intp], int]:
 def _of_text(column: TextColumn, values: Any) -> ColumnSummary:
     used, gaps = _used(column.places)
     labels = [column.labels[place] for place in used.tolist()]
-    gaps += int(np.isin(column.places, [p for p, label in zip(used, labels, strict=True) if label is None]).sum())
+    if nothing := [place for place, label in zip(used, labels, strict=True) if label is None]:
+        gaps += int(np.isin(column.places, nothing).sum())
     texts = _few_texts(frozenset(label for label in labels if label is not None))
     order = tuple(label for label in column.labels if label is not None) if is_ordered(values) else None
     return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts)

@@ -290,15 +290,12 @@ def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
         meaning = "a weight says how many rows its row counts as; multiply all of them by the number of rows"
         raise EvidenceError(f"the weights of {codes.shape[1]:,} rows sum to {total:g}: {meaning}")
     gap = np.iinfo(codes.dtype).max
+    codes, weights = merged_rows(codes, weights, always=any((column == gap).any() for column in codes))
     cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
     surprises = [_surprise(column, weights, gap) for column in codes]
     names = list(net)
     order = sorted(range(len(names)), key=lambda i: (surprises[i], cards[i], names[i]))
-    table = codes[order]
-    del codes
-    gaps = any((column == gap).any() for column in table)
-    table, weights = merged_rows(table, weights, always=gaps)
-    return CodedTable(net, tuple(names[i] for i in order), cards[order], table, weights, total)
+    return CodedTable(net, tuple(names[i] for i in order), cards[order], codes[order], weights, total)
 
 
 def _surprise(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> float:
