@@ -629,6 +629,20 @@ def test_panels_show_what_they_promise(opened):
     assert page.evaluate("document.activeElement.closest('[data-box]') !== null")
 
 
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_bars_of_the_sensitivity_can_be_compared(opened, viewport):
+    page = opened("alarm", "HISTORY=TRUE&CVP=HIGH&query=LVFAILURE", viewport=viewport)
+    if viewport is PHONE:
+        page.click(".views [data-view=panels]")
+    page.click("#tab-sensitivity")
+    until(page, "document.querySelectorAll('.tornado:not(.weights) li').length > 1")
+    tracks = [track.bounding_box() for track in page.locator(".tornado:not(.weights) .track").all()]
+    assert len({(box["x"], box["width"]) for box in tracks}) == 1
+    inside = "[...document.querySelectorAll('.tornado .number')].every(own => own.scrollWidth <= own.clientWidth)"
+    assert page.evaluate(inside)
+    assert page.evaluate("textWidth('<0.1% to >99.9%', 13)") <= 124
+
+
 def test_why_shows_what_each_finding_changes(opened):
     page, net = opened("alarm", "CVP=HIGH&HRBP=LOW&EXPCO2=HIGH&query=HYPOVOLEMIA"), network("alarm")
     row = {"CVP": "HIGH", "HRBP": "LOW", "EXPCO2": "HIGH"}
