@@ -542,14 +542,14 @@ def test_a_number_is_typed_for_an_interval_variable(opened):
     page, net = opened("clinic", "query=Age"), clinic()
     for text in ("0", "18", "64.99", "65", " 120 ", "1e2"):
         (k,) = np.flatnonzero(semantics.posterior(net, "Age", {"Age": float(text)})[0])
-        assert typed(page, text) == f"{text.strip()} is in {net.states('Age')[k]}."
+        assert typed(page, text) == f"{text.strip()} is in {('0 – 18', '18 – 65', '65 – 120')[k]}."
         assert evidence(page) == {"Age": [float(k == own) for own in range(3)]}
-    assert typed(page, "120.5") == "120.5 is outside the range [0, 120]."
+    assert typed(page, "120.5") == "120.5 is out of range. Type a number from 0 to 120."
     assert typed(page, "3,5") == "“3,5” is not a number. Write it with a point, as in 2.5."
-    assert typed(page, "") == "Type a number in [0, 120]."
+    assert typed(page, "") == "Type a number from 0 to 120."
     assert page.get_attribute(".query .number-field input", "aria-invalid") == "true"
     assert page.is_hidden(".query .number-field p >> nth=0")  # the mean
-    assert page.inner_text("#panel-findings li span") == "1e2, in [65, 120]"
+    assert page.inner_text("#panel-findings li span") == "1e2 (65 – 120)"
     assert copied(page) == "Age = 1e2"
     page.click("#set")
     typed(page, "30")
@@ -563,8 +563,27 @@ def test_a_number_is_read_from_an_address_and_from_text(opened):
     assert evidence(page) == {"Age": [0, 1, 0], "Ill": [0.25, 0.75], "Heat": [1, 0, 0]}
     page.fill("#panel-findings textarea", "Age = 130\nHeat = 37.5")
     page.click("text=Observe these")
-    assert page.inner_text(".carry .told") == "Age: 130 is outside the range [0, 120]."
+    assert page.inner_text(".carry .told") == "Age: 130 is out of range. Type a number from 0 to 120."
     assert evidence(page) == {"Heat": [0, 0, 1]}
+
+
+def test_intervals_are_shown_in_few_words_and_keep_their_names(opened):
+    page, fields = opened("clinic", "Age=30&query=Heat"), ".query .number-field input"
+    assert page.locator(".query .state .label").all_text_contents() == ["< 36", "36 – 37.5", "≥ 37.5"]
+    assert page.get_attribute(fields, "placeholder") == "a number"
+    assert typed(page, "38") == "38 is ≥ 37.5."
+    assert copied(page) == "Age = 30\nHeat = 38"
+    page.click(state(2, 0))
+    assert copied(page) == "Age = 30\nHeat = (-inf, 36)"
+    until(page, "decodeURIComponent(location.hash).includes('Heat=(-inf, 36)')")
+    assert page.evaluate(READ, "Heat = ≥ 37.5")[0] == {"Heat": [0, 0, 1]}  # what is shown is read, too
+    page.click("#tab-weights")
+    assert page.locator(".weights .link").first.inner_text() == "Age = 30 (18 – 65)"
+    page.select_option("#query", label="Ill")
+    until(page, "document.querySelectorAll('.weights .link').length === 2")
+    assert "Heat < 36" in page.locator(".weights .link").all_inner_texts()
+    page.select_option("#query", label="Age")
+    assert page.get_attribute(fields, "placeholder") == "a number from 0 to 120"
 
 
 def test_the_mean_of_an_interval_variable_is_that_of_python(opened):

@@ -78,7 +78,7 @@ class Comparison {
 
   posterior(i, k, a, b) {
     const { states } = this.session.model.variables[i];
-    const name = element("th", { scope: "row" }, link(this.session, i), ` = ${states[k]}`);
+    const name = element("th", { scope: "row" }, link(this.session, i), stateText("", states[k]));
     const cells = [percent(a), percent(b), signed(b - a)];
     return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
   }
@@ -101,7 +101,7 @@ function findingText(states, finding) {
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
   const number = typedNumbers.get(finding);
-  const text = number ? `${number}, in ${states[state]}` : states[state];
+  const text = number ? `${number} (${states[state]})` : states[state];
   return stateSet(finding) >= 0 ? `set to ${text}` : text;
 }
 

@@ -48,7 +48,7 @@ class WeightsPanel {
 
   show({ none, each }, posterior) {
     const { model, query, aside } = this.session;
-    const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
+    const what = `P(${stateText(model.variables[query].label, model.variables[query].states[this.state])})`;
     const [now, before] = [posterior, none].map((own) => percent(own[this.state]));
     setText(this.head, `${aside.note}${what} is ${now}${this.why(posterior)}. Without any finding it would be ${before}.`);
     const lines = findingsIn(aside.evidence).map((i, k) => ({ i, rest: each[k], weight: this.weight(posterior, each[k]) }));
@@ -78,8 +78,9 @@ class WeightsPanel {
   line({ i, rest, weight }, reach) {
     const { model, evidence } = this.session;
     const { label, states } = model.variables[i];
-    const finding = stateSet(evidence[i]) >= 0 ? "" : knownState(evidence[i]) >= 0 ? "= " : "likelihoods ";
-    const text = `${label} ${finding}${findingText(states, evidence[i])}`;
+    const said = findingText(states, evidence[i]);
+    const known = knownState(evidence[i]) >= 0;
+    const text = stateSet(evidence[i]) >= 0 ? `${label} ${said}` : known ? stateText(label, said) : `${label} likelihoods ${said}`;
     return element(
       "li",
       {},
