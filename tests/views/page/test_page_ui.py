@@ -567,6 +567,25 @@ def test_a_number_is_read_from_an_address_and_from_text(opened):
     assert evidence(page) == {"Heat": [0, 0, 1]}
 
 
+def test_a_number_is_typed_without_changing_the_query(opened):
+    page = opened("clinic", "query=Ill")
+    entry = page.locator("#panel-findings .number-entry")
+    entry.locator("input").fill("70")
+    page.keyboard.press("Enter")
+    assert evidence(page) == {"Age": [0, 0, 1]}
+    entry.locator("select").select_option(label="Heat")
+    entry.locator("input").fill("37")
+    page.keyboard.press("Enter")
+    assert evidence(page) == {"Age": [0, 0, 1], "Heat": [0, 1, 0]}
+    assert entry.locator(".told").inner_text() == "37 is in 36 – 37.5."
+    assert copied(page) == "Age = 70\nHeat = 37"
+    page.click(state(0, 1))
+    assert entry.locator("select option:checked").inner_text() == "Age"  # it follows what was observed last
+    assert page.input_value("#panel-findings .number-entry input") == ""
+    assert page.locator("#query option:checked").inner_text() == "Ill"
+    assert opened("alarm").locator(".number-entry:visible").count() == 0
+
+
 def test_intervals_are_shown_in_few_words_and_keep_their_names(opened):
     page, fields = opened("clinic", "Age=30&query=Heat"), ".query .number-field input"
     assert page.locator(".query .state .label").all_text_contents() == ["< 36", "36 – 37.5", "≥ 37.5"]

@@ -19,14 +19,15 @@ class FindingsPanel {
     const comparing = { title: "Keep these findings as case A, then change them: that is case B" };
     this.compare = element("div", { class: "buttons" }, button("Compare two cases", () => this.session.keep(), comparing));
     this.head = element("h4", { hidden: true });
-    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.likely, this.steps);
+    this.entry = new NumberEntry(this.session);
+    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.entry.host, this.likely, this.steps);
     const { comparison } = this;
     host.append(comparison.makeTop(), comparison.makeTable(), comparison.makeKept(), this.live, this.compare, this.carry());
   }
 
   howTo() {
     const number = this.session.model.variables.find(({ bins }) => bins);
-    const typed = number ? ` To type a number, click the name of a variable such as ${number.label}.` : "";
+    const typed = number ? ` For a variable such as ${number.label}, you can type a number.` : "";
     return `Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.${typed}`;
   }
 
@@ -88,6 +89,7 @@ class FindingsPanel {
     const found = findingsIn(evidence).map((i) => findingLine(this.session, i, evidence[i], this.apart(i), this.clearer(i)));
     this.list.replaceChildren(...found);
     this.none.hidden = found.length > 0;
+    this.entry.update();
     this.compare.hidden = this.session.kept !== null;
     this.head.hidden = !this.session.kept;
     if (this.session.kept) setText(this.head, `Case ${this.session.live}, on the map: clicks change it`);

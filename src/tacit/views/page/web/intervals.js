@@ -129,3 +129,37 @@ class NumberField {
     this.say("");
   }
 }
+
+// The same for any interval variable, whatever the query is: the one that was observed last, or one that is chosen.
+class NumberEntry {
+  constructor(session) {
+    const { model } = session;
+    const own = namesOf(model, (i) => model.variables[i].bins);
+    Object.assign(this, { session, last: null, field: null, i: own[0]?.[0] });
+    this.host = element("div", { class: "number-entry", hidden: !own.length });
+    if (!own.length) return;
+    this.select = chooser("Variable to type a number for", own, this.i, (i) => this.choose(i));
+    const choice = element("div", { class: "line" }, element("span", {}, "Type a number for"), this.select);
+    this.place = element("div", {});
+    this.host.append(choice, this.place);
+    this.choose(this.i);
+  }
+
+  choose(i) {
+    this.i = i;
+    this.select.value = i;
+    this.field = new NumberField(this.session, i);
+    this.field.mean.remove(); // it is below the query
+    this.place.replaceChildren(this.field.form);
+    if (this.session.answer) this.field.update();
+  }
+
+  update() {
+    if (!this.field) return;
+    const { last, model } = this.session;
+    const other = last !== this.last && last !== null && last !== this.i && model.variables[last].bins;
+    this.last = last;
+    if (other) this.choose(last);
+    else this.field.update();
+  }
+}
