@@ -977,6 +977,44 @@ def test_two_cases_are_compared(opened):
     assert overlapping(page) == []
 
 
+def test_a_comparison_says_which_case_clicks_change(opened):
+    page = opened("asia", "asia=yes", viewport=PHONE, has_touch=True)
+    page.click(".views [data-view=panels]")
+    page.click("text=Compare two cases")
+    page.locator(".query .state >> nth=0").tap()
+    page.click("#tab-weights")
+    until(page, "document.querySelector('#panel-weights p').textContent.startsWith('Case B: ')")
+    page.click("#tab-findings")
+    page.click("text=Switch to case A")
+    page.click("#tab-weights")
+    until(page, "document.querySelector('#panel-weights p').textContent.startsWith('Case A: ')")
+    page.click(".views [data-view=list]")
+    assert "Case A: 1 finding" in page.inner_text("#answer")
+
+
+def test_one_variable_more_changes_less(opened):
+    page = opened("asia")
+    page.click("text=Compare two cases")
+    page.click(state(number(network("asia"), "xray"), 0))
+    assert page.locator(".comparison:visible > button.link").inner_text() == "Show 1 more that changes less"
+
+
+def test_a_paste_error_goes_with_the_next_change(opened):
+    page, told = opened("alarm"), ".carry .told"
+    for change in (
+        lambda: page.click(".query .state >> nth=0"),
+        lambda: page.click("text=Compare two cases"),
+        lambda: page.click("text=Switch to case A"),
+        lambda: page.select_option("#query", label="CO"),
+    ):
+        page.fill("#panel-findings textarea", "CVP = LOW\nXY = 1")
+        page.click("text=Observe these")
+        until(page, f"document.querySelector('{told}').textContent !== ''")
+        assert page.inner_text(told) == "This network has no variable “XY”."
+        change()
+        until(page, f"document.querySelector('{told}').textContent === ''")
+
+
 def test_a_comparison_is_kept_by_links_text_and_reload(opened):
     page = opened("alarm", "CVP=LOW&HISTORY=TRUE&query=CO")
     page.click("text=Compare two cases")

@@ -68,7 +68,7 @@ class Comparison {
     this.posteriors.replaceChildren(...lines);
     const rest = Math.min(others.length, MANY_COMPARED) - FEW_COMPARED;
     this.more.hidden = rest <= 0;
-    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change less`);
+    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change${rest === 1 ? "s" : ""} less`);
     const what =
       "Changes are in percentage points: first the query, then the other variables, each by its state that changes " +
       `most. The thin lines on bars are case ${name}.`;

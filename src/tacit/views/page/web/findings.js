@@ -21,6 +21,7 @@ class FindingsPanel {
     this.head = element("h4", { hidden: true });
     this.entry = new NumberEntry(this.session);
     this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.entry.host, this.likely, this.steps);
+    this.session.listen((what) => ["settled", "query", "cases"].includes(what) && this.say(""));
     const { comparison } = this;
     host.append(comparison.makeTop(), comparison.makeTable(), comparison.makeKept(), this.live, this.compare, this.carry());
   }
@@ -74,14 +75,13 @@ class FindingsPanel {
     this.told.classList.toggle("wrong", wrong);
   }
 
-  paste() {
+  async paste() {
     if (!this.text.value.trim()) return this.say("Type or paste findings first.", true);
     const { query, problems, ...cases } = fromText(this.session.model, this.text.value);
-    this.say(problems.join(" "), problems.length > 0);
     if (query !== null) this.session.choose(query);
-    if (cases.kept) this.session.restore(cases);
+    if (cases.kept) await this.session.restore(cases);
     else if (!problems.length || cases.evidence.some((one) => one)) this.session.replace(cases.evidence);
-    return undefined;
+    return this.say(problems.join(" "), problems.length > 0); // until the next change
   }
 
   update() {
