@@ -925,10 +925,11 @@ def compared(page):
 
 
 def cases(page):
-    """The findings of the two cases, as they are listed, by the titles of the lists."""
-    titles = page.locator(".case h4").all_text_contents()
-    texts = [case.locator("li").all_inner_texts() for case in page.locator(".case").all()]
-    return {title: sorted(text.replace("\n", " ") for text in own) for title, own in zip(titles, texts, strict=True)}
+    """What is known in both cases of each variable, with a mark on what can be cleared, and which rows stand out."""
+    lines = page.locator(".known tbody tr")
+    cells = [[text.replace("\n", " ") for text in line.locator("th, td").all_inner_texts()] for line in lines.all()]
+    apart = page.locator(".known .apart th").all_inner_texts()
+    return {name: (*both, name in apart) for name, *both in cells}
 
 
 def test_two_cases_are_compared(opened):
@@ -937,14 +938,14 @@ def test_two_cases_are_compared(opened):
     assert "Both cases are the same so far" in page.inner_text("#panel-findings")
     page.click(state(number(net, "CVP"), 2))
     page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
-    first = ["CVP LOW differs", "HISTORY TRUE"]
-    second = ["CVP HIGH differs", "HISTORY TRUE", "HRBP set to LOW only B"]
     last = page.locator(".compared tbody tr").nth(4).bounding_box()
     assert last["y"] + last["height"] < page.locator("#side").bounding_box()["height"]  # without scrolling
     assert cases(page) == {
-        "Case A, kept": first,
-        "Case B, on the map: clicks change it": [f"{text} ×" for text in second],
+        "CVP": ("LOW", "HIGH ×", True),
+        "HISTORY": ("TRUE", "TRUE ×", False),
+        "HRBP": ("–", "set to LOW ×", True),
     }
+    assert "Findings of both: clicks change case B" in page.inner_text("#panel-findings")
     rows = [{"CVP": "LOW", "HISTORY": "TRUE"}, {"CVP": "HIGH", "HISTORY": "TRUE"}]
     kept, now = ({own: net.posterior(own, row)[0] for own in ("BP", "LVEDVOLUME")} for row in rows)
     found = compared(page)
@@ -963,15 +964,19 @@ def test_two_cases_are_compared(opened):
     assert at == pytest.approx(kept["BP"][0], abs=0.01)  # of what was kept, not of the last change
     page.click("text=Switch to case A")
     assert evidence(page) == {"CVP": [1, 0, 0], "HISTORY": [1, 0]}
-    assert cases(page) == {
-        "Case A, on the map: clicks change it": [f"{text} ×" for text in first],
-        "Case B, kept": second,
+    switched = {
+        "CVP": ("LOW ×", "HIGH", True),
+        "HISTORY": ("TRUE ×", "TRUE", False),
+        "HRBP": ("–", "set to LOW", True),
     }
+    assert cases(page) == switched
     assert compared(page) == found  # the change is from A to B, whichever is on the map
     page.click(state(number(net, "CVP"), 1))
     page.click("#undo")  # each case has a history of its own
-    assert cases(page)["Case B, kept"] == second
+    assert cases(page) == switched
     assert evidence(page) == {"CVP": [1, 0, 0], "HISTORY": [1, 0]}
+    page.click(".known .icon >> nth=0")
+    assert len(evidence(page)) == 1
     page.click("text=Stop comparing")
     assert page.locator(".comparison:visible").count() == 0
     assert overlapping(page) == []
