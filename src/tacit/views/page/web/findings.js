@@ -132,7 +132,7 @@ function kindOf(finding) {
 // A finding in words.
 function knownText(states, finding) {
   if (knownState(finding) >= 0) return findingText(states, finding);
-  return `likelihoods ${states.map((one, k) => `${one} ${brief(shares(finding)[k])}`).join(", ")}`;
+  return `likelihoods ${states.map((one, k) => `${one}: ${brief(shares(finding)[k])}`).join(", ")}`;
 }
 
 // "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.
