@@ -1,6 +1,7 @@
 """The small file that names what a page shows."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,6 +40,28 @@ def test_captions_are_shown(tmp_path: Path) -> None:
     assert (a["name"], a["label"], a["group"]) == ("A", "the first", "above")
     assert (b["label"], b["group"], b["testing"]) == ("B", None, True)
     assert (c["names"], c["states"]) == (["lo", "hi"], ["low", "hi"])
+
+
+def test_names_are_given_as_a_dictionary() -> None:
+    net = tacit.examples.abc()
+    captions = Captions.chosen(net, {"A": "the first"}, "C")
+    model = page_model(net, captions)
+    assert (model["variables"][0]["label"], model["query"]) == ("the first", 2)
+    assert Captions.chosen(net, captions, None) == captions
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"Z": "x"}, "'Z' is not a variable of the network"),
+        ({"A": 3}, "the caption of 'A' is 3, expected some text"),
+        (3, "captions is 3, expected a mapping from variables to names to show"),
+    ],
+)
+def test_mistakes_in_a_dictionary_are_named(given: Any, message: str) -> None:
+    with pytest.raises(tacit.TacitError) as error:
+        Captions.chosen(tacit.examples.abc(), given, None)
+    assert message in str(error.value)
 
 
 def test_without_captions_names_are_shown() -> None:

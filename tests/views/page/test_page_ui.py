@@ -542,14 +542,14 @@ def test_a_number_is_typed_for_an_interval_variable(opened):
     page, net = opened("clinic", "query=Age"), clinic()
     for text in ("0", "18", "64.99", "65", " 120 ", "1e2"):
         (k,) = np.flatnonzero(semantics.posterior(net, "Age", {"Age": float(text)})[0])
-        assert typed(page, text) == f"{text.strip()} is in {net.states('Age')[k]}."
+        assert typed(page, text) == f"{text.strip()} is in {('0 – 18', '18 – 65', '65 – 120')[k]}."
         assert evidence(page) == {"Age": [float(k == own) for own in range(3)]}
-    assert typed(page, "120.5") == "120.5 is outside the range [0, 120]."
+    assert typed(page, "120.5") == "120.5 is out of range. Type a number from 0 to 120."
     assert typed(page, "3,5") == "“3,5” is not a number. Write it with a point, as in 2.5."
-    assert typed(page, "") == "Type a number in [0, 120]."
+    assert typed(page, "") == "Type a number from 0 to 120."
     assert page.get_attribute(".query .number-field input", "aria-invalid") == "true"
     assert page.is_hidden(".query .number-field p >> nth=0")  # the mean
-    assert page.inner_text("#panel-findings li span") == "1e2, in [65, 120]"
+    assert page.inner_text("#panel-findings li span") == "1e2 (65 – 120)"
     assert copied(page) == "Age = 1e2"
     page.click("#set")
     typed(page, "30")
@@ -563,8 +563,46 @@ def test_a_number_is_read_from_an_address_and_from_text(opened):
     assert evidence(page) == {"Age": [0, 1, 0], "Ill": [0.25, 0.75], "Heat": [1, 0, 0]}
     page.fill("#panel-findings textarea", "Age = 130\nHeat = 37.5")
     page.click("text=Observe these")
-    assert page.inner_text(".carry .told") == "Age: 130 is outside the range [0, 120]."
+    assert page.inner_text(".carry .told") == "Age: 130 is out of range. Type a number from 0 to 120."
     assert evidence(page) == {"Heat": [0, 0, 1]}
+
+
+def test_a_number_is_typed_without_changing_the_query(opened):
+    page = opened("clinic", "query=Ill")
+    entry = page.locator("#panel-findings .number-entry")
+    entry.locator("input").fill("70")
+    page.keyboard.press("Enter")
+    assert evidence(page) == {"Age": [0, 0, 1]}
+    entry.locator("select").select_option(label="Heat")
+    entry.locator("input").fill("37")
+    page.keyboard.press("Enter")
+    assert evidence(page) == {"Age": [0, 0, 1], "Heat": [0, 1, 0]}
+    assert entry.locator(".told").inner_text() == "37 is in 36 – 37.5."
+    assert copied(page) == "Age = 70\nHeat = 37"
+    page.click(state(0, 1))
+    assert entry.locator("select option:checked").inner_text() == "Age"  # it follows what was observed last
+    assert page.input_value("#panel-findings .number-entry input") == ""
+    assert page.locator("#query option:checked").inner_text() == "Ill"
+    assert opened("alarm").locator(".number-entry:visible").count() == 0
+
+
+def test_intervals_are_shown_in_few_words_and_keep_their_names(opened):
+    page, fields = opened("clinic", "Age=30&query=Heat"), ".query .number-field input"
+    assert page.locator(".query .state .label").all_text_contents() == ["< 36", "36 – 37.5", "≥ 37.5"]
+    assert page.get_attribute(fields, "placeholder") == "a number"
+    assert typed(page, "38") == "38 is ≥ 37.5."
+    assert copied(page) == "Age = 30\nHeat = 38"
+    page.click(state(2, 0))
+    assert copied(page) == "Age = 30\nHeat = (-inf, 36)"
+    until(page, "decodeURIComponent(location.hash).includes('Heat=(-inf, 36)')")
+    assert page.evaluate(READ, "Heat = ≥ 37.5")[0] == {"Heat": [0, 0, 1]}  # what is shown is read, too
+    page.click("#tab-weights")
+    assert page.locator(".weights .link").first.inner_text() == "Age = 30 (18 – 65)"
+    page.select_option("#query", label="Ill")
+    until(page, "document.querySelectorAll('.weights .link').length === 2")
+    assert "Heat < 36" in page.locator(".weights .link").all_inner_texts()
+    page.select_option("#query", label="Age")
+    assert page.get_attribute(fields, "placeholder") == "a number from 0 to 120"
 
 
 def test_the_mean_of_an_interval_variable_is_that_of_python(opened):
@@ -627,6 +665,20 @@ def test_panels_show_what_they_promise(opened):
     assert page.locator(".tornado .number").first.inner_text() == widest_range(network("alarm"), "BP", "LOW")
     page.locator(".tornado .link").first.click()
     assert page.evaluate("document.activeElement.closest('[data-box]') !== null")
+
+
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+def test_bars_of_the_sensitivity_can_be_compared(opened, viewport):
+    page = opened("alarm", "HISTORY=TRUE&CVP=HIGH&query=LVFAILURE", viewport=viewport)
+    if viewport is PHONE:
+        page.click(".views [data-view=panels]")
+    page.click("#tab-sensitivity")
+    until(page, "document.querySelectorAll('.tornado:not(.weights) li').length > 1")
+    tracks = [track.bounding_box() for track in page.locator(".tornado:not(.weights) .track").all()]
+    assert len({(box["x"], box["width"]) for box in tracks}) == 1
+    inside = "[...document.querySelectorAll('.tornado .number')].every(own => own.scrollWidth <= own.clientWidth)"
+    assert page.evaluate(inside)
+    assert page.evaluate("textWidth('<0.1% to >99.9%', 13)") <= 124
 
 
 def test_why_shows_what_each_finding_changes(opened):
@@ -873,10 +925,11 @@ def compared(page):
 
 
 def cases(page):
-    """The findings of the two cases, as they are listed, by the titles of the lists."""
-    titles = page.locator(".case h4").all_text_contents()
-    texts = [case.locator("li").all_inner_texts() for case in page.locator(".case").all()]
-    return {title: sorted(text.replace("\n", " ") for text in own) for title, own in zip(titles, texts, strict=True)}
+    """What is known in both cases of each variable, with a mark on what can be cleared, and which rows stand out."""
+    lines = page.locator(".known tbody tr")
+    cells = [[text.replace("\n", " ") for text in line.locator("th, td").all_inner_texts()] for line in lines.all()]
+    apart = page.locator(".known .apart th").all_inner_texts()
+    return {name: (*both, name in apart) for name, *both in cells}
 
 
 def test_two_cases_are_compared(opened):
@@ -885,14 +938,14 @@ def test_two_cases_are_compared(opened):
     assert "Both cases are the same so far" in page.inner_text("#panel-findings")
     page.click(state(number(net, "CVP"), 2))
     page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
-    first = ["CVP LOW differs", "HISTORY TRUE"]
-    second = ["CVP HIGH differs", "HISTORY TRUE", "HRBP set to LOW only B"]
     last = page.locator(".compared tbody tr").nth(4).bounding_box()
     assert last["y"] + last["height"] < page.locator("#side").bounding_box()["height"]  # without scrolling
     assert cases(page) == {
-        "Case A, kept": first,
-        "Case B, on the map: clicks change it": [f"{text} ×" for text in second],
+        "CVP": ("LOW", "HIGH ×", True),
+        "HISTORY": ("TRUE", "TRUE ×", False),
+        "HRBP": ("–", "set to LOW ×", True),
     }
+    assert "Findings of both: clicks change case B" in page.inner_text("#panel-findings")
     rows = [{"CVP": "LOW", "HISTORY": "TRUE"}, {"CVP": "HIGH", "HISTORY": "TRUE"}]
     kept, now = ({own: net.posterior(own, row)[0] for own in ("BP", "LVEDVOLUME")} for row in rows)
     found = compared(page)
@@ -911,18 +964,60 @@ def test_two_cases_are_compared(opened):
     assert at == pytest.approx(kept["BP"][0], abs=0.01)  # of what was kept, not of the last change
     page.click("text=Switch to case A")
     assert evidence(page) == {"CVP": [1, 0, 0], "HISTORY": [1, 0]}
-    assert cases(page) == {
-        "Case A, on the map: clicks change it": [f"{text} ×" for text in first],
-        "Case B, kept": second,
+    switched = {
+        "CVP": ("LOW ×", "HIGH", True),
+        "HISTORY": ("TRUE ×", "TRUE", False),
+        "HRBP": ("–", "set to LOW", True),
     }
+    assert cases(page) == switched
     assert compared(page) == found  # the change is from A to B, whichever is on the map
     page.click(state(number(net, "CVP"), 1))
     page.click("#undo")  # each case has a history of its own
-    assert cases(page)["Case B, kept"] == second
+    assert cases(page) == switched
     assert evidence(page) == {"CVP": [1, 0, 0], "HISTORY": [1, 0]}
+    page.click(".known .icon >> nth=0")
+    assert len(evidence(page)) == 1
     page.click("text=Stop comparing")
     assert page.locator(".comparison:visible").count() == 0
     assert overlapping(page) == []
+
+
+def test_a_comparison_says_which_case_clicks_change(opened):
+    page = opened("asia", "asia=yes", viewport=PHONE, has_touch=True)
+    page.click(".views [data-view=panels]")
+    page.click("text=Compare two cases")
+    page.locator(".query .state >> nth=0").tap()
+    page.click("#tab-weights")
+    until(page, "document.querySelector('#panel-weights p').textContent.startsWith('Case B: ')")
+    page.click("#tab-findings")
+    page.click("text=Switch to case A")
+    page.click("#tab-weights")
+    until(page, "document.querySelector('#panel-weights p').textContent.startsWith('Case A: ')")
+    page.click(".views [data-view=list]")
+    assert "Case A: 1 finding" in page.inner_text("#answer")
+
+
+def test_one_variable_more_changes_less(opened):
+    page = opened("asia")
+    page.click("text=Compare two cases")
+    page.click(state(number(network("asia"), "xray"), 0))
+    assert page.locator(".comparison:visible > button.link").inner_text() == "Show 1 more that changes less"
+
+
+def test_a_paste_error_goes_with_the_next_change(opened):
+    page, told = opened("alarm"), ".carry .told"
+    for change in (
+        lambda: page.click(".query .state >> nth=0"),
+        lambda: page.click("text=Compare two cases"),
+        lambda: page.click("text=Switch to case A"),
+        lambda: page.select_option("#query", label="CO"),
+    ):
+        page.fill("#panel-findings textarea", "CVP = LOW\nXY = 1")
+        page.click("text=Observe these")
+        until(page, f"document.querySelector('{told}').textContent !== ''")
+        assert page.inner_text(told) == "This network has no variable “XY”."
+        change()
+        until(page, f"document.querySelector('{told}').textContent === ''")
 
 
 def test_a_comparison_is_kept_by_links_text_and_reload(opened):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tacit.base.errors import TacitError
 from tacit.model.model import Model
+from tacit.views.words import Words
 
 KEYS = ("title", "query", "state", "never_ask", "variables")
 VARIABLE_KEYS = ("label", "group", "states")
@@ -52,9 +53,16 @@ class Captions:
             raise TacitError(f"{os.fspath(path)}: {error}") from None
 
     @classmethod
-    def chosen(cls, net: Model, path: str | os.PathLike[str] | None, query: str | None) -> Captions:
-        """Those of a file, if there is one, with the query that was asked for, if there is one."""
-        captions = cls() if path is None else cls.read(path, net)
+    def chosen(
+        cls, net: Model, given: str | os.PathLike[str] | Mapping[str, str] | Captions | None, query: str | None
+    ) -> Captions:
+        """Those of a file or a mapping from variables to names, with the query that was asked for, if there is one."""
+        if given is None or isinstance(given, Captions):
+            captions = given or cls()
+        elif isinstance(given, str | os.PathLike):
+            captions = cls.read(given, net)
+        else:
+            captions = cls(labels=Words.of(net, given).labels)
         return captions if query is None else captions._asking(net.variable(query).name)
 
     def _asking(self, query: str) -> Captions:

@@ -17,6 +17,7 @@ from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
+from tacit.views.words import intervals
 
 FORMAT = "tacit-page-1"
 LIMITED = (
@@ -51,14 +52,15 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
 
 
 def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:
-    states, shown = [str(state) for state in net.states(name)], captions.states.get(name, {})
+    states = [str(state) for state in net.states(name)]
+    shown = {**dict(zip(states, intervals(states) or states, strict=True)), **captions.states.get(name, {})}
     bins = net.bins(name)
     return {
         "name": name,
         "label": captions.labels.get(name, name),
         "group": captions.groups.get(name),
         "names": states,
-        "states": [shown.get(state, state) for state in states],
+        "states": [shown[state] for state in states],
         "bins": None if bins is None else edges_to_json(bins),
         "parents": [number[parent] for parent in net.parents(name)],
         "testing": net.cpt(name).testing,

@@ -66,8 +66,13 @@ def tests_of(net: Model, name: str, titles: Sequence[str], states: Sequence[Sequ
     each = tests_per_state(net, name)
     if each * math.prod(len(states[p]) for p in parents) > MEASURES["tests"]:
         return [""]
-    rows = [", ".join(row) for row in product(*([f"{titles[p]}={state}" for state in states[p]] for p in parents))]
+    rows = [", ".join(row) for row in product(*([_stated(titles[p], state) for state in states[p]] for p in parents))]
     return [f"{row} ({j + 1})" if each > 1 else row for row in rows for j in range(each)]
+
+
+def _stated(title: str, state: str) -> str:
+    """A finding in few letters: "Age=18 – 65", "Age ≥ 65"."""
+    return f"{title} {state}" if state.startswith(("< ", "≥ ")) else f"{title}={state}"
 
 
 def tests_per_state(net: Model, name: str) -> int:

@@ -149,7 +149,7 @@ class ChartPanel {
 
   axis({ variable, state }) {
     const { label, states } = this.session.model.variables[variable];
-    return `likelihood of ${label} = ${states[state]}`;
+    return `likelihood of ${stateText(label, states[state])}`;
   }
 
   frame(kind) {
@@ -216,7 +216,7 @@ class ChartPanel {
 
   surface({ values, pieces }) {
     const { label, states } = this.session.model.variables[this.session.query];
-    const what = `P(${label} = ${states[this.state]})`;
+    const what = `P(${stateText(label, states[this.state])})`;
     const shown = values[this.state];
     const [low, high] = spanOf(shown.flat().filter((p) => !Number.isNaN(p)));
     const count = new Set(pieces.flat()).size;

@@ -22,13 +22,14 @@ class Comparison {
     return this.top;
   }
 
-  // The findings of the case that was kept.
-  makeKept() {
-    this.keptHead = element("h4", {});
-    this.keptList = element("ul", { class: "findings" });
-    this.keptNone = quiet("p", "No findings.");
-    this.kept = element("section", { class: "case", hidden: true }, this.keptHead, this.keptList, this.keptNone);
-    return this.kept;
+  // The findings of both cases. `clearer(i)` is a button that clears one of the case that clicks change.
+  makeFindings(clearer) {
+    this.clearer = clearer;
+    this.known = element("tbody", {});
+    const heads = ["Finding", "Case A", "Case B"].map((text) => element("th", { scope: "col" }, text));
+    const head = element("thead", {}, element("tr", {}, ...heads));
+    this.findings = element("table", { class: "known", hidden: true }, head, this.known);
+    return this.findings;
   }
 
   makeTable() {
@@ -41,21 +42,27 @@ class Comparison {
     return this.result;
   }
 
-  // `live` is the place of the findings that clicks change: case A comes before case B.
-  update(live) {
-    const { kept } = this.session;
-    for (const part of [this.top, this.kept, this.result]) part.hidden = !kept;
+  update() {
+    const { kept, evidence } = this.session;
+    for (const part of [this.top, this.result]) part.hidden = !kept;
+    const found = kept ? evidence.flatMap((own, i) => (own || kept.evidence[i] ? [i] : [])) : [];
+    this.findings.hidden = !found.length;
+    this.known.replaceChildren(...found.map((i) => this.finding(i)));
     if (!kept) return;
     setText(this.change, `Switch to case ${kept.name}`);
-    setText(this.keptHead, `Case ${kept.name}, kept`);
-    const found = findingsIn(kept.evidence);
-    const { evidence } = this.session;
-    const mark = (i) => apartMark(kept.evidence[i], evidence[i], kept.name);
-    this.keptList.replaceChildren(...found.map((i) => findingLine(this.session, i, kept.evidence[i], mark(i))));
-    this.keptNone.hidden = found.length > 0;
-    if (kept.name === "A") live.before(this.kept);
-    else live.after(this.kept);
     this.showPosteriors(kept);
+  }
+
+  finding(i) {
+    const { kept, evidence, live, model } = this.session;
+    const cell = (own, ...more) => {
+      const text = own ? knownText(model.variables[i].states, own) : "–";
+      return element("td", { class: own ? kindOf(own) : "quiet" }, element("div", {}, element("span", {}, text), ...more));
+    };
+    const [here, other] = [cell(evidence[i], ...(evidence[i] ? [this.clearer(i)] : [])), cell(kept.evidence[i])];
+    const cells = live === "A" ? [here, other] : [other, here];
+    const name = element("th", { scope: "row" }, link(this.session, i));
+    return element("tr", { class: isApart(evidence[i], kept.evidence[i]) ? "apart" : "" }, name, ...cells);
   }
 
   showPosteriors({ name, answer: kept }) {
@@ -68,7 +75,7 @@ class Comparison {
     this.posteriors.replaceChildren(...lines);
     const rest = Math.min(others.length, MANY_COMPARED) - FEW_COMPARED;
     this.more.hidden = rest <= 0;
-    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change less`);
+    setText(this.more, this.all ? "Show fewer" : `Show ${rest} more that change${rest === 1 ? "s" : ""} less`);
     const what =
       "Changes are in percentage points: first the query, then the other variables, each by its state that changes " +
       `most. The thin lines on bars are case ${name}.`;
@@ -78,7 +85,7 @@ class Comparison {
 
   posterior(i, k, a, b) {
     const { states } = this.session.model.variables[i];
-    const name = element("th", { scope: "row" }, link(this.session, i), ` = ${states[k]}`);
+    const name = element("th", { scope: "row" }, link(this.session, i), stateText("", states[k]));
     const cells = [percent(a), percent(b), signed(b - a)];
     return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
   }
@@ -101,15 +108,14 @@ function findingText(states, finding) {
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
   const number = typedNumbers.get(finding);
-  const text = number ? `${number}, in ${states[state]}` : states[state];
+  const text = number ? `${number} (${states[state]})` : states[state];
   return stateSet(finding) >= 0 ? `set to ${text}` : text;
 }
 
-// A word about a finding that the other case does not have, or has otherwise; nothing where both are the same.
-function apartMark(finding, other, name) {
-  if (!other) return element("em", { class: "apart" }, `only ${name}`);
-  const text = (own) => JSON.stringify(stateSet(own) >= 0 ? own : shares(own).map(rounded));
-  return text(finding) === text(other) ? "" : element("em", { class: "apart" }, "differs");
+// Whether two cases differ in what is known of a variable.
+function isApart(finding, other) {
+  const text = (own) => JSON.stringify(!own || stateSet(own) >= 0 ? own : shares(own).map(rounded));
+  return text(finding) !== text(other);
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.

@@ -19,14 +19,17 @@ class FindingsPanel {
     const comparing = { title: "Keep these findings as case A, then change them: that is case B" };
     this.compare = element("div", { class: "buttons" }, button("Compare two cases", () => this.session.keep(), comparing));
     this.head = element("h4", { hidden: true });
-    this.live = element("section", { class: "case" }, this.head, this.none, this.list, this.likely, this.steps);
+    this.entry = new NumberEntry(this.session);
+    this.session.listen((what) => ["settled", "query", "cases"].includes(what) && this.say(""));
     const { comparison } = this;
-    host.append(comparison.makeTop(), comparison.makeTable(), comparison.makeKept(), this.live, this.compare, this.carry());
+    const parts = [this.head, this.none, this.list, comparison.makeFindings((i) => this.clearer(i)), this.entry.host];
+    this.live = element("section", {}, ...parts, this.likely, this.steps);
+    host.append(comparison.makeTop(), comparison.makeTable(), this.live, this.compare, this.carry());
   }
 
   howTo() {
     const number = this.session.model.variables.find(({ bins }) => bins);
-    const typed = number ? ` To type a number, click the name of a variable such as ${number.label}.` : "";
+    const typed = number ? ` For a variable such as ${number.label}, you can type a number.` : "";
     return `Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.${typed}`;
   }
 
@@ -73,38 +76,33 @@ class FindingsPanel {
     this.told.classList.toggle("wrong", wrong);
   }
 
-  paste() {
+  async paste() {
     if (!this.text.value.trim()) return this.say("Type or paste findings first.", true);
     const { query, problems, ...cases } = fromText(this.session.model, this.text.value);
-    this.say(problems.join(" "), problems.length > 0);
     if (query !== null) this.session.choose(query);
-    if (cases.kept) this.session.restore(cases);
+    if (cases.kept) await this.session.restore(cases);
     else if (!problems.length || cases.evidence.some((one) => one)) this.session.replace(cases.evidence);
-    return undefined;
+    return this.say(problems.join(" "), problems.length > 0); // until the next change
   }
 
   update() {
-    const { model, evidence, answer, past, future } = this.session;
-    const found = findingsIn(evidence).map((i) => findingLine(this.session, i, evidence[i], this.apart(i), this.clearer(i)));
-    this.list.replaceChildren(...found);
-    this.none.hidden = found.length > 0;
-    this.compare.hidden = this.session.kept !== null;
-    this.head.hidden = !this.session.kept;
-    if (this.session.kept) setText(this.head, `Case ${this.session.live}, on the map: clicks change it`);
-    this.comparison.update(this.live);
+    const { model, evidence, answer, past, future, kept, live } = this.session;
+    const found = findingsIn(evidence);
+    this.list.replaceChildren(...(kept ? [] : found).map((i) => findingLine(this.session, i, this.clearer(i))));
+    this.none.hidden = found.length > 0 || kept !== null;
+    this.entry.update();
+    this.compare.hidden = kept !== null;
+    this.head.hidden = !kept;
+    if (kept) setText(this.head, `Findings of both: clicks change case ${live}`);
+    this.comparison.update();
     this.steps.hidden = !found.length && !past.length && !future.length;
     [this.undo.disabled, this.redo.disabled, this.clear.disabled] = [!past.length, !future.length, !found.length];
     this.likely.replaceChildren();
     const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
     if (found.length === set || !answer.possible) return;
+    if (kept) this.likely.append(`Case ${live}: `);
     this.likely.append(...probability(`p(findings${set ? " | what is set" : ""})`, answer.logEvidence));
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
-  }
-
-  // What this finding is beside that of the other case.
-  apart(i) {
-    const { kept, evidence } = this.session;
-    return kept ? apartMark(evidence[i], kept.evidence[i], this.session.live) : "";
   }
 
   // The button goes with the finding: the keyboard stays in the panel.
@@ -119,14 +117,22 @@ class FindingsPanel {
   }
 }
 
-// A finding as a line of a list: the variable, what is known of it, how it differs, and a way to clear it.
-function findingLine(session, i, finding, ...marks) {
-  const { states } = session.model.variables[i];
-  const soft = knownState(finding) < 0;
-  const kind = stateSet(finding) >= 0 ? "hard set" : soft ? "soft" : "hard";
-  const likelihoods = () => states.map((one, k) => `${one} ${brief(shares(finding)[k])}`).join(", ");
-  const text = soft ? `likelihoods ${likelihoods()}` : findingText(states, finding);
-  return element("li", { class: kind }, link(session, i), element("span", {}, text), ...marks);
+// A finding as a line of a list: the variable, what is known of it, and a way to clear it.
+function findingLine(session, i, clearer) {
+  const finding = session.evidence[i];
+  const text = knownText(session.model.variables[i].states, finding);
+  return element("li", { class: kindOf(finding) }, link(session, i), element("span", {}, text), clearer);
+}
+
+// How a finding looks.
+function kindOf(finding) {
+  return stateSet(finding) >= 0 ? "hard set" : knownState(finding) < 0 ? "soft" : "hard";
+}
+
+// A finding in words.
+function knownText(states, finding) {
+  if (knownState(finding) >= 0) return findingText(states, finding);
+  return `likelihoods ${states.map((one, k) => `${one}: ${brief(shares(finding)[k])}`).join(", ")}`;
 }
 
 // "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.

@@ -3,7 +3,7 @@
 
 function stateNames(model, node, row) {
   return model.variables[node].parents
-    .map((p, k) => `${model.variables[p].label} = ${model.variables[p].states[row[k]]}`)
+    .map((p, k) => stateText(model.variables[p].label, model.variables[p].states[row[k]]))
     .join(", ");
 }
 

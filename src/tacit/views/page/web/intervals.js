@@ -18,18 +18,18 @@ function stateOfNumber(edges, x) {
 // The state of a number that somebody has typed. What is wrong with it is thrown, as a sentence.
 function stateOfText(edges, text) {
   const clean = text.trim();
-  if (!clean) throw new Error(`Type a number in ${rangeText(edges)}.`);
+  if (!clean) throw new Error(`Type a number${rangeText(edges)}.`);
   if (!NUMBER.test(clean)) throw new Error(`“${clean}” is not a number. Write it with a point, as in 2.5.`);
   const state = stateOfNumber(edges, Number(clean));
-  if (state < 0) throw new Error(`${clean} is outside the range ${rangeText(edges)}.`);
+  if (state < 0) throw new Error(`${clean} is out of range. Type a number${rangeText(edges)}.`);
   return state;
 }
 
-// "[0, 120]", "(-inf, inf)"
+// What comes after "a number": " from 0 to 120", " from 0", " up to 120", or nothing.
 function rangeText(edges) {
+  const text = (word, edge) => (Number.isFinite(edge) ? ` ${word} ${String(edge).replace("-", "−")}` : "");
   const [low, high] = [edges[0], edges.at(-1)];
-  const name = (edge) => (Number.isFinite(edge) ? String(edge) : edge > 0 ? "inf" : "-inf");
-  return `${low === -Infinity ? "(" : "["}${name(low)}, ${name(high)}${high === Infinity ? ")" : "]"}`;
+  return text("from", low) + text(low === -Infinity ? "up to" : "to", high);
 }
 
 // The mean of the numbers, uniform within intervals; a half-infinite one counts as its finite edge. NaN if there is none.
@@ -53,6 +53,16 @@ function meanText(edges, posterior) {
   return `mean ${brief(mean, 4)}${open.length ? ` (${open.join(", ")})` : ""}`;
 }
 
+// Whether the name of a state is a bound, such as "≥ 65".
+function isBound(state) {
+  return /^[<≥] /.test(state);
+}
+
+// "Age = 18 – 65", "Age ≥ 65"
+function stateText(label, state) {
+  return `${label} ${isBound(state) ? "" : "= "}${state}`;
+}
+
 // A field for a number of one variable, with its mean. Enter observes the number, or sets it if clicks set.
 class NumberField {
   constructor(session, i) {
@@ -62,8 +72,8 @@ class NumberField {
       type: "text",
       inputmode: this.edges[0] < 0 ? "text" : "decimal", // keypads for decimals have no minus
       autocomplete: "off",
-      placeholder: `number in ${rangeText(this.edges)}`,
-      "aria-label": `${label} as a number in ${rangeText(this.edges)}`,
+      placeholder: `a number${rangeText(this.edges)}`,
+      "aria-label": `${label} as a number${rangeText(this.edges)}`,
       input: () => this.say(""),
     });
     this.enter = element("button", { type: "submit" }, "Observe");
@@ -87,7 +97,8 @@ class NumberField {
   }
 
   sayState(number) {
-    return this.say(`${number} is in ${this.session.model.variables[this.i].states[this.state]}.`);
+    const state = this.session.model.variables[this.i].states[this.state];
+    return this.say(`${number} is ${isBound(state) ? "" : "in "}${state}.`);
   }
 
   // What was typed before, elsewhere, or in the address.
@@ -116,5 +127,39 @@ class NumberField {
     this.state = -1;
     this.input.value = "";
     this.say("");
+  }
+}
+
+// The same for any interval variable, whatever the query is: the one that was observed last, or one that is chosen.
+class NumberEntry {
+  constructor(session) {
+    const { model } = session;
+    const own = namesOf(model, (i) => model.variables[i].bins);
+    Object.assign(this, { session, last: null, field: null, i: own[0]?.[0] });
+    this.host = element("div", { class: "number-entry", hidden: !own.length });
+    if (!own.length) return;
+    this.select = chooser("Variable to type a number for", own, this.i, (i) => this.choose(i));
+    const choice = element("div", { class: "line" }, element("span", {}, "Type a number for"), this.select);
+    this.place = element("div", {});
+    this.host.append(choice, this.place);
+    this.choose(this.i);
+  }
+
+  choose(i) {
+    this.i = i;
+    this.select.value = i;
+    this.field = new NumberField(this.session, i);
+    this.field.mean.remove(); // it is below the query
+    this.place.replaceChildren(this.field.form);
+    if (this.session.answer) this.field.update();
+  }
+
+  update() {
+    if (!this.field) return;
+    const { last, model } = this.session;
+    const other = last !== this.last && last !== null && last !== this.i && model.variables[last].bins;
+    this.last = last;
+    if (other) this.choose(last);
+    else this.field.update();
   }
 }

@@ -179,7 +179,7 @@ class Session {
     if (state < 0) return { evidence, note: "" };
     const { label, states } = model.variables[query];
     const how = stateSet(evidence[query]) >= 0 ? "is set" : "is a finding";
-    const note = `${label} = ${states[state]} ${how}. This is how things would be without it. `;
+    const note = `${stateText(label, states[state])} ${how}. This is how things would be without it. `;
     return { evidence: evidence.map((finding, i) => (i === query ? null : finding)), note };
   }
 

@@ -34,7 +34,7 @@ class TornadoPanel {
 
   describe(note, value) {
     const { engine, query, model, answer } = this.session;
-    const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
+    const what = `P(${stateText(model.variables[query].label, model.variables[query].states[this.state])})`;
     this.key.hidden = false;
     setText(
       this.head,
@@ -117,7 +117,7 @@ class TornadoPanel {
     const { model } = this.session;
     const { label, states, tests } = model.variables[node];
     const which = tests > 1 && state === null ? ` ${row.at(-1) + 1}` : "";
-    const own = state === null ? `${label}: threshold${which}` : `${label} = ${states[state]}`;
+    const own = state === null ? `${label}: threshold${which}` : stateText(label, states[state]);
     const given = row && row.length ? ` | ${stateNames(model, node, row)}` : "";
     const table = part === "table" ? "" : ` (${part})`;
     return state === null ? own + given : `P(${own}${given})${table}`;

@@ -18,10 +18,10 @@ class WeightsPanel {
   update() {
     const { engine, query, unanswerable, aside, posteriorAside } = this.session;
     this.ask(query);
-    if (unanswerable) return this.empty(unanswerable);
+    if (unanswerable) return this.empty(`${this.which()}${unanswerable}`);
     if (!findingsIn(aside.evidence).length)
       return this.empty(
-        `${aside.note}Nothing ${aside.note ? "else " : ""}is observed. Observe something to see how much it changes the answer.`,
+        `${this.which()}${aside.note}Nothing ${aside.note ? "else " : ""}is observed. Observe something to see how much it changes the answer.`,
       );
     const asked = together(engine.without(aside.evidence, query), posteriorAside);
     return this.newest(asked, ([without, posterior]) => this.show(without, posterior));
@@ -48,9 +48,9 @@ class WeightsPanel {
 
   show({ none, each }, posterior) {
     const { model, query, aside } = this.session;
-    const what = `P(${model.variables[query].label} = ${model.variables[query].states[this.state]})`;
+    const what = `P(${stateText(model.variables[query].label, model.variables[query].states[this.state])})`;
     const [now, before] = [posterior, none].map((own) => percent(own[this.state]));
-    setText(this.head, `${aside.note}${what} is ${now}${this.why(posterior)}. Without any finding it would be ${before}.`);
+    setText(this.head, `${this.which()}${aside.note}${what} is ${now}${this.why(posterior)}. Without any finding it would be ${before}.`);
     const lines = findingsIn(aside.evidence).map((i, k) => ({ i, rest: each[k], weight: this.weight(posterior, each[k]) }));
     const sizes = lines.map(({ weight }) => Math.abs(weight)).filter(Number.isFinite);
     const reach = Math.max(...sizes, 1e-9);
@@ -62,6 +62,11 @@ class WeightsPanel {
         "right raises the answer, one to the left lowers it. The changes need not add up: findings that tell the same " +
         "share their effect.",
     );
+  }
+
+  // Of two cases, the one that is explained.
+  which() {
+    return this.session.kept ? `Case ${this.session.live}: ` : "";
   }
 
   // Why this state and no other is explained, where nobody chose it.
@@ -78,8 +83,9 @@ class WeightsPanel {
   line({ i, rest, weight }, reach) {
     const { model, evidence } = this.session;
     const { label, states } = model.variables[i];
-    const finding = stateSet(evidence[i]) >= 0 ? "" : knownState(evidence[i]) >= 0 ? "= " : "likelihoods ";
-    const text = `${label} ${finding}${findingText(states, evidence[i])}`;
+    const said = findingText(states, evidence[i]);
+    const known = knownState(evidence[i]) >= 0;
+    const text = stateSet(evidence[i]) >= 0 ? `${label} ${said}` : known ? stateText(label, said) : `${label} likelihoods ${said}`;
     return element(
       "li",
       {},
