@@ -498,7 +498,7 @@ class Network(Model):
     def page(
         self,
         path: str | os.PathLike[str],
-        captions: str | os.PathLike[str] | None = None,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
@@ -510,7 +510,8 @@ class Network(Model):
         path
             The file to write.
         captions
-            A TOML file with a title, labels, groups and shown states; see `docs/howto/explorer.md`.
+            The names to show, by variable; or a TOML file with a title, labels, groups and shown states, as
+            `docs/howto/explorer.md` describes it.
         query
             The variable that the page opens with; another can be chosen there.
 
@@ -525,7 +526,9 @@ class Network(Model):
 
         write_page(self, path, Captions.chosen(self, captions, query))
 
-    def explore(self, captions: str | os.PathLike[str] | None = None, query: str | None = None) -> Explorer:
+    def explore(
+        self, captions: Mapping[str, str] | str | os.PathLike[str] | None = None, query: str | None = None
+    ) -> Explorer:
         """The explorer of the network in a cell of a notebook; `captions` and `query` are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 

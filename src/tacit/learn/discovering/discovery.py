@@ -86,7 +86,7 @@ class Discovery:
     def page(
         self,
         path: str | os.PathLike[str],
-        captions: str | os.PathLike[str] | None = None,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
     ) -> None:
         """Write the explorer of the network, as `Network.page` does, with edges that look as `plot` draws them."""
