@@ -149,7 +149,7 @@ def test_likelihoods_of_one_row_may_name_their_states(tac, given):
 
 @pytest.mark.parametrize("given", [{"lo": 0.2}, {"lo": 0.2, "up": 0.8}, {"lo": "a", "hi": 1}, {}])
 def test_likelihoods_must_name_every_state(tac, given):
-    with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state \('lo', 'hi'\)"):
+    with pytest.raises(EvidenceError, match=r"on 'C': .* is not one likelihood per state \('lo', 'hi'\)"):
         tac.posterior({"C": given})
     with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state"):
         tac.posterior([{"A": "true", "C": given}])

@@ -359,13 +359,13 @@ def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None =
     return Column(variable, given=given)
 
 
-def _by_state(variable: Variable, likelihoods: Mapping[Any, Any]) -> Floats:
+def _by_state(variable: Variable, likelihoods: Mapping[Any, Any], row: int | None = None) -> Floats:
     """The likelihoods (states,) of one row that are given by the names of the states."""
     by_name = {str(state): value for state, value in likelihoods.items()}
     names = list(map(str, variable.states))
     if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
-        problem = f": {shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(problem, variable=variable.name)
+        problem = f"{shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
+        raise EvidenceError(problem, variable=variable.name, row=row)
     return np.array([by_name[name] for name in names], dtype=np.float64)
 
 
@@ -373,7 +373,7 @@ def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
         row = array[i]
-        values = _by_state(variable, row) if isinstance(row, Mapping) else as_given(row)
+        values = _by_state(variable, row, int(i)) if isinstance(row, Mapping) else as_given(row)
         if values is None or values.shape != (variable.card,):
             expected = f"one likelihood per state ({listed_states(variable)})"
             raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")
