@@ -280,7 +280,8 @@ def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, f
         return _nothing(variable, len(array))
     if kind in "USfiub":
         return Column(variable, codes=labels.of_array(variable, array, missing))
-    raise EvidenceError(f" has type {array.dtype}, expected labels or floats", variable=variable.name)
+    problem = f" has type {array.dtype}, expected labels or floats"
+    raise EvidenceError(problem, variable=variable.name, rows=len(array))
 
 
 def _nothing(variable: Variable, rows: int) -> Column:
@@ -328,13 +329,13 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
     if variable.card != 2:
         expected = f"labels, or likelihoods of shape (rows, {variable.card})"
         problem = f", which has {variable.card} states, is a column of floats; expected {expected}"
-        raise EvidenceError(problem, variable=variable.name)
+        raise EvidenceError(problem, variable=variable.name, rows=len(values))
     if framed and is_ambiguous(variable, values):
         row, first = int(np.isnan(values).argmin()), shown(variable.states[0])
         readings = f"{shown_number(values[row])} may be a code or the likelihood of the first state, {first}"
         remedy = f"pass labels ({listed_states(variable)}), or likelihoods of shape (rows, 2)"
         problem = f"{readings}, since the column holds only 0, 1 and gaps; {remedy}"
-        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row)
+        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row, rows=len(values))
     return Column(variable, given=values)
 
 
@@ -352,10 +353,11 @@ def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
 def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
     if array.shape[1] != variable.card:
         expected = f"(rows, {variable.card}): one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(f" has shape {array.shape}, expected {expected}", variable=variable.name)
+        problem = f" has shape {array.shape}, expected {expected}"
+        raise EvidenceError(problem, variable=variable.name, rows=len(array))
     given = as_given(array, missing)
     if given is None:
-        raise EvidenceError("likelihoods must be numbers", variable=variable.name)
+        raise EvidenceError("likelihoods must be numbers", variable=variable.name, rows=len(array))
     return Column(variable, given=given)
 
 
