@@ -38,6 +38,7 @@ from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
+    from tacit.theory.explain_difference import Comparison
     from tacit.views.drawing import Drawing
     from tacit.views.page import Explorer
 
@@ -180,6 +181,27 @@ class Network(Model):
         except TooLargeError:
             tac = self._query(asked, known)
         return explain(tac, Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given}), state)
+
+    def compare(self, query: str, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:
+        """Why two rows of evidence get different answers; see `TAC.compare`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones()
+        >>> why = net.compare("recovery", {"size": "small", "treatment": "B"}, {"size": "large", "treatment": "B"})
+        >>> [(one.name, one.first, one.second, one.weight[0].round(2).item()) for one in why.differences]
+        [('size', 'small', 'large', -1.08)]
+        """
+        from tacit.theory.explain_difference import compare
+
+        asked = checked_query(self, query)
+        rows = [self._read(row, (asked,) if isinstance(asked, str) else asked or ()) for row in (first, second)]
+        names = sorted({name for row in rows for name in row.columns})
+        try:
+            tac = self._kept(asked, tuple(names), (), {})
+        except TooLargeError:
+            hard = sorted(set.intersection(*(set(row.fully_observed) for row in rows)))
+            tac = self._kept(asked, tuple(name for name in names if name not in hard), tuple(hard), {})
+        return compare(tac, *rows, state=state)
 
     def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.
