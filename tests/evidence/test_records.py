@@ -47,8 +47,13 @@ def test_rows_that_are_not_all_dictionaries_are_refused(tac):
 
 
 def test_fields_that_no_row_has_are_missing_columns(tac):
-    with pytest.warns(tacit.MissingColumnWarning, match="missing: C"):
-        tac.posterior([{"A": "true"}])
+    with pytest.warns(tacit.MissingColumnWarning, match="^variables that no row has: C; there is no evidence on it"):
+        tac.posterior([{"A": "true"}, {"A": None}])
+
+
+def test_rows_may_leave_out_what_others_have(tac, recwarn):
+    close(tac.posterior([{"A": "true"}, {"C": "lo"}]), tac.posterior({"A": ["true", None], "C": [None, "lo"]}))
+    assert not recwarn.list
 
 
 def test_columns_are_named(tac):

@@ -194,14 +194,15 @@ class Network(Model):
         from tacit.theory.explain_difference import compare
 
         asked = checked_query(self, query)
-        rows = [self._read(row, (asked,) if isinstance(asked, str) else asked or ()) for row in (first, second)]
-        names = sorted({name for row in rows for name in row.columns})
+        queries = (asked,) if isinstance(asked, str) else asked or ()
+        one, other = self._read(first, queries), self._read(second, queries)
+        names = sorted({*one.columns, *other.columns})
         try:
             tac = self._kept(asked, tuple(names), (), {})
         except TooLargeError:
-            hard = sorted(set.intersection(*(set(row.fully_observed) for row in rows)))
+            hard = sorted({*one.fully_observed} & {*other.fully_observed})
             tac = self._kept(asked, tuple(name for name in names if name not in hard), tuple(hard), {})
-        return compare(tac, *rows, state=state)
+        return compare(tac, one, other, state)
 
     def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.

@@ -69,9 +69,9 @@ def compare(
       tacit compare asia.bif -q lung --first ann.inst --second bob.inst
     """
     net = read_network(model)
-    rows = [read_evidence(net, [*(evidence or ()), *(own or ())])[0] for own in (first, second)]
+    one, other = (read_evidence(net, [*(evidence or ()), *(own or ())])[0] for own in (first, second))
     shown = None if state is None else state_of(net.variable(query), state)
-    why = net.compare(query, *rows, state=shown)
+    why = net.compare(query, one, other, shown)
     if not json:
         return print(why)
     show_json({
