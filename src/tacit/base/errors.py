@@ -71,7 +71,7 @@ class EvidenceError(TacitError):
     label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
     with the sentence that its subject begins. Of wrong values, `values` are all in the column, the most frequent ones
     first. Where the column is wrong as a whole, `rows` is how many it has. Where other columns are wrong, too, `others`
-    are the errors about them.
+    are the errors about them. `columns` are those of a table that can make no variable.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -98,9 +98,10 @@ class EvidenceError(TacitError):
         values: Sequence[WrongValue] = (),
         others: Sequence[EvidenceError] = (),
         rows: int | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self.problem, self.variable, self.place, self.values = problem, variable, place, tuple(values)
-        self.row, self.index, self.rows = row, index, rows
+        self.row, self.index, self.rows, self.columns = row, index, rows, tuple(columns)
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         where = "" if row is None else f"row {row}{_also_called(row, index)}"
         about = ", ".join(filter(None, [self.subject, where]))
@@ -112,7 +113,7 @@ class EvidenceError(TacitError):
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others", "rows")
+        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others", "rows", "columns")
         return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
