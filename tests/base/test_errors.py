@@ -140,4 +140,33 @@ def test_all_that_is_wrong_becomes_a_frame():
     assert frame["nearest"].tolist() == ["lo", "hi"]
     both = caught.value.changed(others=[EvidenceError(" has 3 dimensions", variable="A")]).to_pandas()
     assert both["variable"].tolist() == ["C", "C", "A"]
-    assert both["problem"].tolist()[-1] == "has 3 dimensions"
+    assert both["problem"].tolist() == ["names no state", "names no state", "has 3 dimensions"]
+    assert both["first"].dtype == both["rows"].dtype == "Int64"
+
+
+def test_a_frame_says_what_is_wrong_with_numbers_and_whole_columns(tmp_path):
+    pd = pytest.importorskip("pandas")
+    net = tacit.Network()
+    net.add("T", bins=[0, 50, 100], cpt=[0.5, 0.5])
+    net.add("S", states=["yes", "no"], cpt=[0.5, 0.5])
+    net.add("D", states=["a", "b", "c"], cpt=[0.2, 0.3, 0.5])
+    net.add("Q", cpt=[0.5, 0.5])
+    tac = tacit.compile(net, "Q", ["T", "S", "D"])
+    with pytest.raises(EvidenceError, match=r"2 rows are outside the range: 100\.2") as numbers:
+        tac.posterior(pd.DataFrame({"T": [1, 100.2, None, 101], "S": [1.0, 0, None, 1], "D": [0.1, 0.2, None, 1]}))
+    found = numbers.value.to_pandas()
+    assert found["variable"].tolist() == ["T", "T", "S", "D"]
+    assert found["rows"].tolist() == [1, 1, 4, 4]
+    assert found["first"].tolist() == [1, 3, 0, pd.NA]
+    assert found["problem"][:2].tolist() == ["is outside the range"] * 2
+    assert "may be a code or the likelihood" in found["problem"][2]
+    with pytest.raises(EvidenceError, match="2 rows are wrong: '92,1'") as texts:
+        tac.posterior(pd.DataFrame({"T": ["1", "92,1", "5", "101"]})[["T"]].assign(S="yes", D="a"))
+    assert texts.value.to_pandas()["problem"].tolist() == ["is no number", "is outside the range"]
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "rows.csv"
+    path.write_text("T,S,D\n1,1,a\n200,0,b\n")
+    with pytest.raises(EvidenceError, match=r"rows\.csv: column 'S' holds only 0, 1 and gaps") as of_file:
+        tacit.estimate(net.learnable(), path)
+    found = of_file.value.to_pandas()
+    assert sorted(zip(found["variable"], found["rows"], strict=True)) == [("S", 2), ("T", 1)]

@@ -103,6 +103,26 @@ def test_explain_takes_a_state_and_interventions():
     assert [one["name"] for one in explanation["findings"]] == ["size"]
 
 
+def test_compare_tells_two_rows_apart():
+    net = tacit.examples.kidney_stones()
+    tacit.save(net, "stones.json")
+    rows = {"size": "small", "treatment": "B"}, {"size": "large"}
+    arguments = ("compare", "stones.json", "-q", "recovery", "--first", "size=small", "--first", "treatment=B")
+    arguments = (*arguments, "--second", "size=large")
+    assert tacit_(*arguments).rstrip("\n") == str(net.compare("recovery", *rows))
+    found = as_json(*arguments, "--state", "no")
+    assert found["state"] == "no"
+    assert [(one["name"], one["first"], one["second"]) for one in found["differences"]] == [
+        ("size", "small", "large"),
+        ("treatment", "B", "-"),
+    ]
+    close([row["yes"] for row in found["posterior"]], [net.posterior("recovery", row)[0, 0] for row in rows])
+    shared = ("compare", "stones.json", "-q", "recovery", "-e", "treatment=B", "--first", "size=small")
+    (one,) = as_json(*shared, "--second", "size=large")["differences"]
+    assert one["name"] == "size"
+    assert "two values for treatment" in tacit_(*shared, "--second", "treatment=A", code=2)
+
+
 def test_bounds_hold_all_over_the_box(abc):
     found = as_json("bounds", "abc.json", "-q", "B", "A=0.2:0.9", "-e", "C=lo", "--state", "FALSE")
     inside = semantics.posterior(abc, "B", {"A": np.linspace(0.2, 0.9, 57), "C": "lo"})[:, 1]

@@ -17,6 +17,8 @@ from tacit.cli.app import app  # noqa: E402
 from tacit.evidence.tables import csv_parquet  # noqa: E402
 from tests.cli.helpers import as_json, tacit_  # noqa: E402
 
+HERE = ("-o", "discovered.json")  # which replaces the file of another run
+
 
 @pytest.fixture(autouse=True)
 def rows(in_a_folder):
@@ -49,26 +51,28 @@ def test_a_network_is_found_and_written(table, rows):
 
 def test_directions_that_are_open_and_how_sure_they_are():
     csv.write_csv(csv.read_csv("rows.csv").select(["rain", "wet"]), "two.csv")
-    said = tacit_("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
+    said = tacit_("discover", "two.csv", *HERE, "--bootstrap", 4, "--seed", 2)
     assert "leave open:\n  rain -- wet  in 100% of the samples\n" in said
-    assert "rain -> wet       in 100% of the samples  100% this way" in tacit_("discover", "rows.csv", "--bootstrap", 4)
-    result = as_json("discover", "two.csv", "--bootstrap", 4, "--seed", 2)
+    assert "rain -> wet       in 100% of the samples  100% this way" in tacit_(
+        "discover", "rows.csv", *HERE, "--bootstrap", 4
+    )
+    result = as_json("discover", "two.csv", *HERE, "--bootstrap", 4, "--seed", 2)
     assert (result["output"], result["rows"]) == ("discovered.json", 2000)
     assert (result["directed"], result["undirected"]) == ([], [["rain", "wet"]])
     assert sum(share for _, _, share in result["strength"]) == 1
-    assert as_json("discover", "two.csv")["strength"] is None
+    assert as_json("discover", "two.csv", *HERE)["strength"] is None
 
 
 def test_constraints_scores_and_searches():
-    result = as_json("discover", "rows.csv", "--forbid", "sprinkler->wet", "--forbid", "wet -> sprinkler")
+    result = as_json("discover", "rows.csv", *HERE, "--forbid", "sprinkler->wet", "--forbid", "wet -> sprinkler")
     assert not any({"sprinkler", "wet"} == set(edge) for edge in result["edges"])
-    result = as_json("discover", "rows.csv", "--require", "wet->rain", "--search", "exact", "--score", "bdeu")
+    result = as_json("discover", "rows.csv", *HERE, "--require", "wet->rain", "--search", "exact", "--score", "bdeu")
     assert ["wet", "rain"] in result["edges"]
     assert ["wet", "rain"] in result["directed"]
-    result = as_json("discover", "rows.csv", "--max-parents", 1, "--search", "orders")
+    result = as_json("discover", "rows.csv", *HERE, "--max-parents", 1, "--search", "orders")
     children = [child for _, child in result["edges"]]
     assert len(children) == len(set(children))
-    assert as_json("discover", "rows.csv", "--max-cost", 8)["edges"] == []
+    assert as_json("discover", "rows.csv", *HERE, "--max-cost", 8)["edges"] == []
 
 
 def test_numbers_and_spaces_in_text():
@@ -81,13 +85,15 @@ def test_numbers_and_spaces_in_text():
 
 def test_what_is_wrong_is_said():
     assert "--forbid is 'rain', expected an edge such as 'A->B'" in tacit_(
-        "discover", "rows.csv", "--forbid", "rain", code=2
+        "discover", "rows.csv", *HERE, "--forbid", "rain", code=2
     )
-    assert "which is no column; did you mean 'rain'" in tacit_("discover", "rows.csv", "--require", "ran->wet", code=1)
-    assert "search is 'best'" in tacit_("discover", "rows.csv", "--search", "best", code=1)
+    assert "which is no column; did you mean 'rain'" in tacit_(
+        "discover", "rows.csv", *HERE, "--require", "ran->wet", code=1
+    )
+    assert "search is 'best'" in tacit_("discover", "rows.csv", *HERE, "--search", "best", code=1)
     for output in ("found.xyz", "absent/found.json"):  # said before the work, not after it
         assert output in tacit_("discover", "absent.csv", "-o", output, code=1)
-    assert "absent.csv: No such file" in tacit_("discover", "absent.csv", code=1)
+    assert "absent.csv: No such file" in tacit_("discover", "absent.csv", *HERE, code=1)
 
 
 def write(name, text):
@@ -105,15 +111,15 @@ def write(name, text):
 )
 def test_columns_that_make_no_variable(text, problem):
     write("bad.csv", text)
-    said = tacit_("discover", "bad.csv", code=1)
+    said = tacit_("discover", "bad.csv", *HERE, code=1)
     assert problem in said
     assert "states=" not in said
 
 
 def test_lists_are_refused():
     parquet.write_table(pa.table({"a": ["x", "y"], "n": [[1, 2], [3]]}), "bad.parquet")
-    assert "bad.parquet: column 'n' holds lists" in tacit_("discover", "bad.parquet", code=1)
-    assert "1 variable from 2 rows" in tacit_("discover", "bad.parquet", "--columns", "a")
+    assert "bad.parquet: column 'n' holds lists" in tacit_("discover", "bad.parquet", *HERE, code=1)
+    assert "1 variable from 2 rows" in tacit_("discover", "bad.parquet", *HERE, "--columns", "a")
 
 
 def test_gaps_are_filled():
@@ -142,15 +148,17 @@ def test_numbers_columns_tiers_and_weights():
     assert "sorted into intervals of about as many rows each: age; choose with the option bins" in said
     assert "'ages', which is no column; did you mean 'age'" in tacit_(*how, "--bins", "ages=3", code=1)
     assert "--bins is '=3'" in tacit_(*how, "--bins", "=3", code=2)
-    assert "no column 'agee'; did you mean 'age'" in tacit_("discover", "people.csv", "--columns", "agee", code=1)
+    assert "no column 'agee'; did you mean 'age'" in tacit_(
+        "discover", "people.csv", *HERE, "--columns", "agee", code=1
+    )
     assert "people.csv: column 'id' seems to number the rows" in tacit_(
-        "discover", "people.csv", "--columns", "id", code=1
+        "discover", "people.csv", *HERE, "--columns", "id", code=1
     )
 
 
 def test_a_checkpoint_and_a_page():
     tacit_("discover", "rows.csv", "-o", "found.json", "--bootstrap", 3, "--checkpoint", "run")
-    assert "other settings" in tacit_("discover", "rows.csv", "--score", "aic", "--checkpoint", "run", code=1)
+    assert "other settings" in tacit_("discover", "rows.csv", *HERE, "--score", "aic", "--checkpoint", "run", code=1)
     tacit_("page", "found.json", "-o", "page.html")
     assert "sprinkler" in Path("page.html").read_text(encoding="utf-8")
 
@@ -165,16 +173,20 @@ def test_the_page_of_a_discovery_knows_what_is_doubtful():
     assert Path("found.html").read_text("utf-8") == Path("expected.html").read_text("utf-8")
     expected.network.page("plain.html")
     assert Path("found.html").read_text("utf-8") != Path("plain.html").read_text("utf-8")
-    assert "a page is a .html file" in tacit_("discover", "absent.csv", "--page", "found.pdf", code=2)
-    assert as_json("discover", "rows.csv", "--page", "found.html")["page"] == "found.html"
+    assert "a page is a .html file" in tacit_("discover", "absent.csv", *HERE, "--page", "found.pdf", code=2)
+    assert as_json("discover", "rows.csv", *HERE, "--page", "found.html")["page"] == "found.html"
 
 
 def test_columns_are_left_out():
-    assert "1 edge among 2 variables" in tacit_("discover", "rows.csv", "--columns", "rain,wet", "--exclude", "")
-    assert "0 edges among 1 variable" in tacit_("discover", "rows.csv", "--columns", "rain,wet", "--exclude", "wet")
-    assert "no column 'rian'; did you mean 'rain'" in tacit_("discover", "rows.csv", "--exclude", "rian", code=1)
-    assert "do not --exclude it" in tacit_("discover", "rows.csv", "--exclude", "wet", "--weights", "wet", code=2)
-    assert "leaves no column" in tacit_("discover", "rows.csv", "--exclude", "rain,sprinkler,wet", code=2)
+    assert "1 edge among 2 variables" in tacit_("discover", "rows.csv", *HERE, "--columns", "rain,wet", "--exclude", "")
+    assert "0 edges among 1 variable" in tacit_(
+        "discover", "rows.csv", *HERE, "--columns", "rain,wet", "--exclude", "wet"
+    )
+    assert "no column 'rian'; did you mean 'rain'" in tacit_("discover", "rows.csv", *HERE, "--exclude", "rian", code=1)
+    assert "do not --exclude it" in tacit_(
+        "discover", "rows.csv", *HERE, "--exclude", "wet", "--weights", "wet", code=2
+    )
+    assert "leaves no column" in tacit_("discover", "rows.csv", *HERE, "--exclude", "rain,sprinkler,wet", code=2)
 
 
 def test_a_network_has_the_name_of_its_table():
@@ -183,13 +195,25 @@ def test_a_network_has_the_name_of_its_table():
 
 
 def test_a_page_is_named_like_its_model():
-    tacit_("discover", "rows.csv")
+    tacit_("discover", "rows.csv", *HERE)
     assert tacit_("page", "discovered.json") == "discovered.html\n"
     assert Path("discovered.html").exists()
 
 
+def test_no_file_is_replaced_that_is_not_named():
+    found = CliRunner().invoke(app, ["discover", "rows.csv"])
+    assert found.stdout.startswith("discovered.json: 2 edges")
+    assert "the network is in discovered.json, since there is no -o" in found.stderr
+    Path("discovered.json").write_text("mine")
+    said = tacit_("discover", "rows.csv", code=1)
+    assert "-o FILE writes another file, -o discovered.json replaces this one" in said
+    assert Path("discovered.json").read_text() == "mine"
+    tacit_("discover", "rows.csv", *HERE)
+    assert len(tacit.load("discovered.json")) == 3
+
+
 def test_edges_that_are_required_in_both_directions_are_refused():
-    said = tacit_("discover", "rows.csv", "--require", "rain->wet", "--require", "wet->rain", code=1)
+    said = tacit_("discover", "rows.csv", *HERE, "--require", "rain->wet", "--require", "wet->rain", code=1)
     assert "the edge between 'wet' and 'rain' is required in both directions" in said
 
 
@@ -197,10 +221,14 @@ def test_all_columns_that_make_no_variable_are_told_at_once():
     days = pa.array(range(300), pa.date32())
     table = {"a": ["x", "y"] * 150, "id": list(range(300)), "name": [f"n{i}" for i in range(300)], "born": days}
     parquet.write_table(pa.table(table), "people.parquet")
-    lines = tacit_("discover", "people.parquet", code=1).splitlines()
+    lines = tacit_("discover", "people.parquet", *HERE, code=1).splitlines()
     assert lines[0] == "tacit: people.parquet: 3 columns make no variable: 'born', 'id', 'name'"
-    assert [line.split("'")[1] for line in lines[1:]] == ["born", "id", "name"]
-    assert "1 variable from 300 rows" in tacit_("discover", "people.parquet", "--exclude", "born, id,name")
+    assert [line.split("'")[1] for line in lines[1:-1]] == ["born", "id", "name"]
+    assert lines[-1].endswith(": --exclude born,id,name")
+    said = tacit_("discover", "people.parquet", *HERE, "--exclude", "name", "--columns", "a,id,name", code=1)
+    assert said.endswith(": --exclude name,id\n")
+    assert "--exclude" not in tacit_("discover", "people.parquet", *HERE, "--columns", "id", code=1)
+    assert "1 variable from 300 rows" in tacit_("discover", "people.parquet", *HERE, "--exclude", "born, id,name")
 
 
 @pytest.mark.parametrize("place", [0, 300, 599])
@@ -210,7 +238,7 @@ def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
     cells = [f"{i / 8}" for i in range(600)]
     cells[place] = "67,5"
     write("weights.csv", "a,weight\n" + "".join(f'{"xy"[i % 2]},"{cell}"\n' for i, cell in enumerate(cells)))
-    said = tacit_("discover", "weights.csv", code=1)
+    said = tacit_("discover", "weights.csv", *HERE, code=1)
     assert "column 'weight' is text: all values spell numbers but '67,5'; correct them, or make them gaps" in said
     with pytest.raises(tacit.EvidenceError, match="all values spell numbers but '67,5'"):
         tacit.discover({"a": ["x", "y"] * 300, "weight": cells}, progress=False)
@@ -219,7 +247,7 @@ def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
 @pytest.mark.filterwarnings("default")  # a note, no error
 def test_the_index_of_a_frame_is_no_variable():
     write("frame.csv", ",a,b\n" + "".join(f"{i},{'xy'[i % 2]},{'uvw'[i % 3]}\n" for i in range(60)))
-    found = CliRunner().invoke(app, ["discover", "frame.csv"])
+    found = CliRunner().invoke(app, ["discover", "frame.csv", *HERE])
     assert "0 edges among 2 variables from 60 rows" in found.stdout
     unused = "a column without a name (the index of a frame?)"
     assert found.stderr == f"tacit: frame.csv: columns that are not used: {unused}\n"

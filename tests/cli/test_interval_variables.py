@@ -65,7 +65,7 @@ def test_a_query_shows_the_mean(net):
 def test_a_number_outside_is_called_so_beside_text(net):
     Path("rows.csv").write_text("Age,n\n-150,1\nold,2\n")
     error = tacit_("batch", "net.json", "rows.csv", "-q", "Ill", "-o", "out.csv", code=1)
-    assert "row 1: -150 is outside the range [0, inf) of its intervals; 2 rows name no state: '-150'" in error
+    assert "row 1: -150 is outside the range [0, inf) of its intervals; 2 rows are wrong: '-150'" in error
     Path("rows.csv").write_text("Age,n\nold,1\n-150,2\n")
     error = tacit_("batch", "net.json", "rows.csv", "-q", "Ill", "-o", "out.csv", code=1)
     assert "row 1: 'old' is neither a number nor a state" in error

@@ -148,7 +148,7 @@ def test_the_few_texts_that_are_no_numbers_are_named_first(made) -> None:
     assert str(error.value).startswith(
         "evidence on 'Age', row 32: '67,5' is not a number; the column is text, and 32 of 35 values spell numbers: "
         "convert it (in pandas, pd.to_numeric(column, errors='coerce') makes the others gaps); write numbers "
-        "with a point (67.5); 4 rows name no state: "
+        "with a point (67.5); 4 rows are wrong: "
         "'67,5' (2, first in row 32), "
     )
     assert [wrong.value for wrong in error.value.values] == ["67,5", "n.a.", "130"]

@@ -47,8 +47,13 @@ def test_rows_that_are_not_all_dictionaries_are_refused(tac):
 
 
 def test_fields_that_no_row_has_are_missing_columns(tac):
-    with pytest.warns(tacit.MissingColumnWarning, match="missing: C"):
-        tac.posterior([{"A": "true"}])
+    with pytest.warns(tacit.MissingColumnWarning, match="^variables that no row has: C; there is no evidence on it"):
+        tac.posterior([{"A": "true"}, {"A": None}])
+
+
+def test_rows_may_leave_out_what_others_have(tac, recwarn):
+    close(tac.posterior([{"A": "true"}, {"C": "lo"}]), tac.posterior({"A": ["true", None], "C": [None, "lo"]}))
+    assert not recwarn.list
 
 
 def test_columns_are_named(tac):
@@ -149,7 +154,7 @@ def test_likelihoods_of_one_row_may_name_their_states(tac, given):
 
 @pytest.mark.parametrize("given", [{"lo": 0.2}, {"lo": 0.2, "up": 0.8}, {"lo": "a", "hi": 1}, {}])
 def test_likelihoods_must_name_every_state(tac, given):
-    with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state \('lo', 'hi'\)"):
+    with pytest.raises(EvidenceError, match=r"on 'C': .* is not one likelihood per state \('lo', 'hi'\)"):
         tac.posterior({"C": given})
     with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state"):
         tac.posterior([{"A": "true", "C": given}])

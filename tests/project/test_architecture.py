@@ -18,6 +18,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.drawing"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
     ("tacit.query.network", "tacit.theory.explain"),
+    ("tacit.query.network", "tacit.theory.explain_difference"),
     ("tacit.learn.discovering.discovery", "tacit.views.page"),
     ("tacit.query.tac", "tacit.theory.explain"),
     ("tacit.query.tac", "tacit.theory.explain_difference"),

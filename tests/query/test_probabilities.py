@@ -131,6 +131,28 @@ def test_information_about_chosen_variables(tac):
         tac.information(variables="C")
 
 
+@pytest.mark.parametrize(
+    ("ask", "meant"),
+    [
+        (
+            lambda tac: tac.information(ROWS, ["A"]),
+            r"labels is \['A'\], expected True or False; variables=\[...\] names",
+        ),
+        (lambda tac: tac.network.information("B", ROWS, ["A"]), "variables="),
+        (lambda tac: tac.posterior({"A": "true"}, "C"), "labels is 'C', expected .*compile another query"),
+        (lambda tac: tac.posterior(ROWS, []), "compile another query"),
+        (lambda tac: tac.joint(ROWS, "C"), "compile another query"),
+        (lambda tac: tac.network.posterior("B", ROWS, ""), "in a list, as the query"),
+        (lambda tac: tac.marginals(ROWS, ["A"]), "all variables"),
+        (lambda tac: tac.network.marginals(ROWS, ["A"]), "all variables"),
+    ],
+)
+def test_variables_are_not_taken_for_labels(tac, ask, meant):
+    with pytest.raises(tacit.TacitError, match=meant):
+        ask(tac)
+    assert isinstance(tac.posterior(ROWS, np.True_), Probabilities)
+
+
 def test_a_state_selects_its_column(tac, both):
     one, two = tac.posterior(ROWS, labels=True), both.posterior({"A": [0.8, 0.3]}, labels=True)
     assert one["true"].tolist() == one[:, 0].tolist()

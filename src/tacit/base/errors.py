@@ -10,6 +10,8 @@ from tacit.base.text import plural, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
+NO_STATE, OUTSIDE, NO_NUMBER = "names no state", "is outside the range", "is no number"  # what is wrong with a value
+OF_SEVERAL = {NO_STATE: "name no state", OUTSIDE: "are outside the range", NO_NUMBER: "are no numbers"}
 MAX_LISTED = 5  # different wrong values that a message lists
 
 
@@ -45,7 +47,7 @@ class UnsetError(NetworkError):
 class WrongValue(NamedTuple):
     """A value that is wrong in a column of evidence: in how many rows, in which one first, and what it may mean.
 
-    `index` is the label of the first row in the index of its frame, if it has one.
+    `index` is the label of the first row in the index of its frame, if it has one; `problem` is what is wrong.
     """
 
     value: Any
@@ -53,6 +55,7 @@ class WrongValue(NamedTuple):
     first: int
     meant: str | None = None
     index: Any = None
+    problem: str = NO_STATE
 
     def __str__(self) -> str:
         hint = "" if self.meant is None else f", did you mean {self.meant!r}?"
@@ -66,8 +69,9 @@ class EvidenceError(TacitError):
     The message is made of what is known: the `place` that the rows are from, a file or a partition; the `subject`,
     which is the evidence on the `variable` unless it is named; the `row`, as people count rows at that place, and its
     label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
-    with the sentence that its subject begins. Of values that name no state, `values` are all in the column, the most
-    frequent ones first. Where other columns are wrong, too, `others` are the errors about them.
+    with the sentence that its subject begins. Of wrong values, `values` are all in the column, the most frequent ones
+    first. Where the column is wrong as a whole, `rows` is how many it has. Where other columns are wrong, too, `others`
+    are the errors about them. `columns` are those of a table that can make no variable.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -93,9 +97,11 @@ class EvidenceError(TacitError):
         place: str | None = None,
         values: Sequence[WrongValue] = (),
         others: Sequence[EvidenceError] = (),
+        rows: int | None = None,
+        columns: Sequence[str] = (),
     ) -> None:
         self.problem, self.variable, self.place, self.values = problem, variable, place, tuple(values)
-        self.row, self.index = row, index
+        self.row, self.index, self.rows, self.columns = row, index, rows, tuple(columns)
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         where = "" if row is None else f"row {row}{_also_called(row, index)}"
         about = ", ".join(filter(None, [self.subject, where]))
@@ -107,7 +113,7 @@ class EvidenceError(TacitError):
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others")
+        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others", "rows", "columns")
         return type(self)(**{name: getattr(self, name) for name in names} | fields)
 
     def moved(self, by: int) -> Self:
@@ -131,23 +137,24 @@ class EvidenceError(TacitError):
         """All that is wrong, as a pandas frame: a row for each wrong value of each column, frequent ones first.
 
         `rows` says how many rows hold the value, `first` which one does first, `index` its label in the index of the
-        frame, `nearest` the state that may be meant. What is wrong in another way has no value, only its `problem`.
+        frame, `nearest` the state that may be meant, `problem` what is wrong. A column that is wrong as a whole has
+        all its rows, and no value. Rows are counted as in the message: from 0 in a frame, from 1 in a file.
         """
         import pandas as pd
 
         columns = ("variable", "value", "rows", "first", "index", "nearest", "problem")
         table = [line for error in (self, *self.others) for line in error._lines()]
-        return pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
+        frame = pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
+        return frame.astype({"rows": "Int64", "first": "Int64"})
 
     def _lines(self) -> list[tuple[Any, ...]]:
         """The rows of `to_pandas` about this column."""
         about = self.variable or self.subject
         if not self.values:
-            return [
-                (about, None, None if self.row is None else 1, self.row, self.index, None, self.problem.strip(" ,"))
-            ]
+            rows = 1 if self.rows is None and self.row is not None else self.rows
+            return [(about, None, rows, self.row, self.index, None, self.problem.strip(" ,"))]
         return [
-            (about, wrong.value, wrong.rows, wrong.first, wrong.index, wrong.meant, "names no state")
+            (about, wrong.value, wrong.rows, wrong.first, wrong.index, wrong.meant, wrong.problem)
             for wrong in self.values
         ]
 
@@ -178,7 +185,9 @@ def _listed(values: Sequence[WrongValue]) -> str:
     if rows < 2:
         return "".join(f"; did you mean {wrong.meant!r}?" for wrong in values if wrong.meant is not None)
     more = f", and {plural(len(values) - MAX_LISTED, 'other value')}" if len(values) > MAX_LISTED else ""
-    return f"; {rows:,} rows name no state: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
+    problems = {wrong.problem for wrong in values}
+    are = OF_SEVERAL[problems.pop()] if len(problems) == 1 else "are wrong"
+    return f"; {rows:,} rows {are}: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
 
 
 def _also(others: Sequence[EvidenceError]) -> str:

@@ -13,7 +13,20 @@ from typer.core import TyperGroup
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.version import how_to_install
-from tacit.cli.commands import batch, bench, discover, estimate, models, mpe, query, sensitivity, serving, train, warm
+from tacit.cli.commands import (
+    batch,
+    bench,
+    compare,
+    discover,
+    estimate,
+    models,
+    mpe,
+    query,
+    sensitivity,
+    serving,
+    train,
+    warm,
+)
 from tacit.cli.shared.completion import complete_in_bash
 from tacit.cli.shared.output import note
 
@@ -93,7 +106,16 @@ def common(
 
 for command in (
     *(models.info, query.query, mpe.mpe, mpe.sample, batch.batch, discover.discover, estimate.estimate),
-    *(train.train, query.explain, query.bounds, sensitivity.sensitivity, models.convert, models.draw, models.page),
+    *(
+        train.train,
+        query.explain,
+        compare.compare,
+        query.bounds,
+        sensitivity.sensitivity,
+        models.convert,
+        models.draw,
+        models.page,
+    ),
     *(serving.serve, bench.bench, warm.warm),
 ):
     app.command()(command)

@@ -103,11 +103,12 @@ def by_variable(
     return evidence
 
 
-def warn_missing(names: Sequence[str]) -> None:
-    """Warn that a table has no columns for some variables, if there are any."""
+def warn_missing(names: Sequence[str], of_records: bool = False) -> None:
+    """Warn that a table has no columns for some variables, if there are any; `of_records`, that no row names them."""
     if names:
         them = "it" if len(names) == 1 else "them"
-        warn(f"columns that are missing: {listed(names)}; there is no evidence on {them}", MissingColumnWarning)
+        what = "variables that no row has" if of_records else "columns that are missing"
+        warn(f"{what}: {listed(names)}; there is no evidence on {them}", MissingColumnWarning)
 
 
 def refuse_two_readings(variable: Variable, per_state: Iterable[str], variables: Collection[str]) -> None:

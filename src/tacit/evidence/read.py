@@ -280,7 +280,8 @@ def _from_array(variable: Variable, array: NDArray[Any], missing: Mask | None, f
         return _nothing(variable, len(array))
     if kind in "USfiub":
         return Column(variable, codes=labels.of_array(variable, array, missing))
-    raise EvidenceError(f" has type {array.dtype}, expected labels or floats", variable=variable.name)
+    problem = f" has type {array.dtype}, expected labels or floats"
+    raise EvidenceError(problem, variable=variable.name, rows=len(array))
 
 
 def _nothing(variable: Variable, rows: int) -> Column:
@@ -328,13 +329,13 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
     if variable.card != 2:
         expected = f"labels, or likelihoods of shape (rows, {variable.card})"
         problem = f", which has {variable.card} states, is a column of floats; expected {expected}"
-        raise EvidenceError(problem, variable=variable.name)
+        raise EvidenceError(problem, variable=variable.name, rows=len(values))
     if framed and is_ambiguous(variable, values):
         row, first = int(np.isnan(values).argmin()), shown(variable.states[0])
         readings = f"{shown_number(values[row])} may be a code or the likelihood of the first state, {first}"
         remedy = f"pass labels ({listed_states(variable)}), or likelihoods of shape (rows, 2)"
         problem = f"{readings}, since the column holds only 0, 1 and gaps; {remedy}"
-        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row)
+        raise AmbiguousEvidenceError(problem, variable=variable.name, row=row, rows=len(values))
     return Column(variable, given=values)
 
 
@@ -352,20 +353,21 @@ def is_ambiguous(variable: Variable, values: NDArray[Any]) -> bool:
 def _likelihoods(variable: Variable, array: NDArray[Any], missing: Mask | None = None) -> Column:
     if array.shape[1] != variable.card:
         expected = f"(rows, {variable.card}): one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(f" has shape {array.shape}, expected {expected}", variable=variable.name)
+        problem = f" has shape {array.shape}, expected {expected}"
+        raise EvidenceError(problem, variable=variable.name, rows=len(array))
     given = as_given(array, missing)
     if given is None:
-        raise EvidenceError("likelihoods must be numbers", variable=variable.name)
+        raise EvidenceError("likelihoods must be numbers", variable=variable.name, rows=len(array))
     return Column(variable, given=given)
 
 
-def _by_state(variable: Variable, likelihoods: Mapping[Any, Any]) -> Floats:
+def _by_state(variable: Variable, likelihoods: Mapping[Any, Any], row: int | None = None) -> Floats:
     """The likelihoods (states,) of one row that are given by the names of the states."""
     by_name = {str(state): value for state, value in likelihoods.items()}
     names = list(map(str, variable.states))
     if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
-        problem = f": {shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(problem, variable=variable.name)
+        problem = f"{shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
+        raise EvidenceError(problem, variable=variable.name, row=row)
     return np.array([by_name[name] for name in names], dtype=np.float64)
 
 
@@ -373,7 +375,7 @@ def _stacked(variable: Variable, array: NDArray[Any], missing: Mask) -> Floats:
     table = np.full((len(array), variable.card), np.nan)
     for i in np.flatnonzero(~missing):
         row = array[i]
-        values = _by_state(variable, row) if isinstance(row, Mapping) else as_given(row)
+        values = _by_state(variable, row, int(i)) if isinstance(row, Mapping) else as_given(row)
         if values is None or values.shape != (variable.card,):
             expected = f"one likelihood per state ({listed_states(variable)})"
             raise error_in_row(variable, int(i), f"{shown(array[i])} is not {expected}")

@@ -20,7 +20,7 @@ class WrongRows:
         for one in (error.changed(others=()), *error.others):
             about = one.subject or one.problem
             before = self._errors.get(about)
-            self._errors[about] = one if before is None else before.changed(values=_added(before.values, one.values))
+            self._errors[about] = one if before is None else _together(before, one)
 
     @property
     def is_full(self) -> bool:
@@ -31,6 +31,12 @@ class WrongRows:
         """All that is wrong, as one error."""
         first, *others = self._errors.values()
         return first.changed(others=others)
+
+
+def _together(before: EvidenceError, more: EvidenceError) -> EvidenceError:
+    """The error about a column with what is wrong in later rows."""
+    rows = [one.rows for one in (before, more) if one.rows is not None]
+    return before.changed(values=_added(before.values, more.values), rows=sum(rows) if rows else None)
 
 
 def _added(before: Sequence[WrongValue], more: Sequence[WrongValue]) -> list[WrongValue]:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import EvidenceError, WrongValue
+from tacit.base.errors import NO_NUMBER, NO_STATE, OUTSIDE, EvidenceError, WrongValue
 from tacit.base.text import shown
-from tacit.evidence.intervals import code_of_text, is_outside, problem_with
+from tacit.evidence.intervals import NUMBER, code_of_text, is_outside, problem_with
 from tacit.evidence.numbers import as_float
 from tacit.evidence.states import MISSING_WORDS
 from tacit.model.intervals import Edges
@@ -56,7 +56,7 @@ def _in_no_interval(variable: Variable, edges: Edges, wrong: list[Wrong], presen
         first, row = wrong[0]
         remedy = "convert the column (in pandas, with pd.to_numeric)"
         problem = f"{shown(first)} is text, and {numbers:,} of {present:,} values spell numbers: {remedy}"
-        return EvidenceError(problem, variable=variable.name, row=row)
+        return EvidenceError(problem, variable=variable.name, row=row, rows=present)
     culprits.sort(key=lambda one: isinstance(one[0], str) and is_outside(edges, one[0]))  # these are numbers, at least
     first = culprits[0][0]
     why = problem_with(variable, first) if _is_number(edges, first) else f"{shown(first)} is not a number"
@@ -95,9 +95,24 @@ def _counted(variable: Variable, wrong: list[Wrong]) -> list[WrongValue]:
         first.setdefault(value, row)
         counts[value] += 1
     common = counts.most_common()
-    return [WrongValue(value, n, first[value], _meant(variable, value)) for value, n in common[:MAX_SUGGESTED]] + [
-        WrongValue(value, n, first[value]) for value, n in common[MAX_SUGGESTED:]
+    return [
+        WrongValue(
+            value=value,
+            rows=n,
+            first=first[value],
+            meant=_meant(variable, value) if place < MAX_SUGGESTED else None,
+            problem=_problem(variable, value),
+        )
+        for place, (value, n) in enumerate(common)
     ]
+
+
+def _problem(variable: Variable, value: Any) -> str:
+    """What is wrong with a value, in a few words."""
+    if variable.bins is None:
+        return NO_STATE
+    outside = isinstance(value, NUMBER) or (isinstance(value, str) and is_outside(variable.bins, value))
+    return OUTSIDE if outside else NO_NUMBER
 
 
 def _hashable(value: Any) -> Any:

@@ -23,7 +23,7 @@ from tacit.engines.engine import Engine
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_names import warn_missing
 from tacit.evidence.read import EvidenceLike, is_frame, read
-from tacit.evidence.records import with_names
+from tacit.evidence.records import is_records, with_names
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
@@ -166,7 +166,7 @@ class CompiledQuery:
                 raise EvidenceError(problem, variable=name, subject=subject, row=row).indexed(column.index)
             column.certain_codes()
         if known.rows and is_frame(evidence):
-            warn_missing([name for name in self.evidence if name not in known.columns])
+            warn_missing([name for name in self.evidence if name not in known.columns], is_records(evidence))
         return known
 
     def _beside_given(self, evidence: Evidence) -> Evidence:

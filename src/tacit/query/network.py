@@ -30,14 +30,15 @@ from tacit.model.variable import Label, Variable, listed_states, similar
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
-from tacit.query.probabilities import Information, Marginals, Probabilities, with_labels
+from tacit.query.probabilities import Information, Marginals, Probabilities, wants_labels, with_labels
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
-from tacit.query.user_query import UserQuery
+from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 
 if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
+    from tacit.theory.explain_difference import Comparison
     from tacit.views.drawing import Drawing
     from tacit.views.page import Explorer
 
@@ -139,10 +140,11 @@ class Network(Model):
         1  0.676000  0.324000
         """
         names = None
-        if type(evidence) is dict and not labels and type(query) is str:
+        if type(evidence) is dict and labels is False and type(query) is str:
             names = (query, *evidence)
             if (one := self._of_labels.peek(names)) and (answer := one.posterior(evidence)) is not None:
                 return answer
+        labels = wants_labels(labels, "name several variables to ask for in a list, as the query")
         asked = query if query is None or isinstance(query, str) else checked_query(self, query)
         known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())
         tac = self._query(asked, known)
@@ -180,6 +182,28 @@ class Network(Model):
             tac = self._query(asked, known)
         return explain(tac, Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given}), state)
 
+    def compare(self, query: str, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:
+        """Why two rows of evidence get different answers; see `TAC.compare`. The query is kept, as by `posterior`.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones()
+        >>> why = net.compare("recovery", {"size": "small", "treatment": "B"}, {"size": "large", "treatment": "B"})
+        >>> [(one.name, one.first, one.second, one.weight[0].round(2).item()) for one in why.differences]
+        [('size', 'small', 'large', -1.08)]
+        """
+        from tacit.theory.explain_difference import compare
+
+        asked = checked_query(self, query)
+        queries = (asked,) if isinstance(asked, str) else asked or ()
+        one, other = self._read(first, queries), self._read(second, queries)
+        names = sorted({*one.columns, *other.columns})
+        try:
+            tac = self._kept(asked, tuple(names), (), {})
+        except TooLargeError:
+            hard = sorted({*one.fully_observed} & {*other.fully_observed})
+            tac = self._kept(asked, tuple(name for name in names if name not in hard), tuple(hard), {})
+        return compare(tac, one, other, state)
+
     def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.
 
@@ -205,6 +229,7 @@ class Network(Model):
         >>> {name: p.round(4).tolist() for name, p in examples.abc().marginals({"A": 0.8, "C": "lo"}).items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
+        labels = wants_labels(labels, ALL_VARIABLES)
         tac, known = self._asked(None, evidence)
         return tac.marginals(known, labels=True) if labels else tac.marginals(known)
 
@@ -250,6 +275,7 @@ class Network(Model):
         >>> {name: drop.round(4).tolist() for name, drop in examples.abc().information("B", {"C": "lo"}).items()}
         {'A': [0.0766], 'B': [0.668], 'C': [nan]}
         """
+        labels = wants_labels(labels, THEIR_NAMES)
         tac, known = self._asked(query, evidence)
         if labels:
             return tac.information(known, labels=True, variables=variables)

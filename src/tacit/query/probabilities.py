@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability
+from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
@@ -269,6 +270,13 @@ class Information(dict[str, Floats]):
 
     def _repr_html_(self) -> str | None:
         return self._grid().html() if self._others() else None
+
+
+def wants_labels(labels: Any, remedy: str) -> bool:
+    """Whether an answer is to have labels; variables in their place were meant for something else."""
+    if not isinstance(labels, bool | np.bool_):
+        raise TacitError(f"labels is {shown(labels)}, expected True or False; {remedy}")
+    return bool(labels)
 
 
 def with_labels(array: Floats, variables: Sequence[Variable], evidence: Any) -> Probabilities:

@@ -26,12 +26,13 @@ from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.compiled_query import CompiledQuery, check_same_structure
 from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
-from tacit.query.probabilities import Probabilities, with_labels
+from tacit.query.probabilities import Probabilities, wants_labels, with_labels
 from tacit.query.selection import join_rows, no_rows, selected_rows
 
 Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
+OTHER_QUERY = "a query answers for its own variables: compile another query to ask about others"
 MAX_COMPANIONS = 16  # other questions that a query keeps compiled
 DEFAULTS = CompileOptions()
 
@@ -103,8 +104,13 @@ class Query(CompiledQuery):
         0  0.469231  0.530769
         1  0.676000  0.324000
         """
-        if not labels and (one := self._one_row or self.one_row()) and (answer := one.posterior(evidence)) is not None:
+        if (
+            labels is False
+            and (one := self._one_row or self.one_row())
+            and (answer := one.posterior(evidence)) is not None
+        ):
             return answer
+        labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
@@ -145,6 +151,7 @@ class Query(CompiledQuery):
         Of several query variables, their joint: (rows, states of the first, states of the second, ...). Of a factor
         graph, sums of products of all factors. `labels` are those of `posterior`.
         """
+        labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("joint")
         answer = self.ask(evidence)
         with np.errstate(over="ignore"):  # sums over a factor graph may be infinite

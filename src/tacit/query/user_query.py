@@ -9,9 +9,11 @@ from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
 from tacit.query.marginals import information, marginals
-from tacit.query.probabilities import Information, Marginals, index_of, with_labels
+from tacit.query.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.query import Query
 
+ALL_VARIABLES = "the answer has all variables, by name"
+THEIR_NAMES = "variables=[...] names the variables to answer for"
 INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them out
     [
         *("always_known", "companion", "given_columns", "hidden", "in_dtype", "labelled", "log_scale", "multiply_adds"),
@@ -46,6 +48,7 @@ class UserQuery(Query):
         >>> {name: p.round(4).tolist() for name, p in marginals.items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
+        labels = wants_labels(labels, ALL_VARIABLES)
         posteriors = marginals(self, evidence)
         if not labels:
             return posteriors
@@ -150,6 +153,7 @@ class UserQuery(Query):
         >>> {name: drop.round(4).tolist() for name, drop in tac.information({"C": "lo"}).items()}
         {'A': [0.0766], 'B': [0.668], 'C': [nan]}
         """
+        labels = wants_labels(labels, THEIR_NAMES)
         drops = information(self, evidence, variables=variables)
         if not labels:
             return drops

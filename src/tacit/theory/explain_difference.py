@@ -19,7 +19,7 @@ from tacit.query.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.explain import one_row
-from tacit.theory.findings import ask_varied, log_odds, said
+from tacit.theory.findings import ask_varied, log_odds, raised, said
 
 MAX_SHOWN = 20
 NOTHING = "-"
@@ -142,8 +142,8 @@ def compare(tac: Query, first: EvidenceLike, second: EvidenceLike, state: Label 
         turn = sorted(names, key=lambda name: -np.nan_to_num(moved[name], nan=-1.0))
         path = [{name: new[name] for name in turn[: i + 1]} for i in range(len(turn))]
         posterior = ask_varied(tac, columns, path).posterior
-    with np.errstate(invalid="ignore"):
-        weights = np.diff(log_odds(posterior), axis=0)
+    odds = log_odds(posterior)
+    weights = raised(odds[:-1], odds[1:])
     differences = (
         Difference(name, _said(columns[name]), _said(others[name]), after, weight)
         for name, after, weight in zip(turn, posterior[1:], weights, strict=True)

@@ -27,7 +27,7 @@ class Finding:
         The weight of evidence of this finding given all others, for every state q of the query: by how much it raises
         the log-odds of q, log(P*(q) / (1 - P*(q))), in nats. That is the logarithm of how much more probable the
         finding is where q holds than where it does not, the other findings given. Weights need not add up: findings
-        that say the same have small ones each. Infinite where the finding decides; NaN where q is decided without it.
+        that say the same have small ones each. Infinite where the finding decides; 0 where q is decided without it.
     """
 
     name: str
@@ -88,8 +88,13 @@ def _varied(column: Column, news: Sequence[Floats | None]) -> Column:
 def weights_of_evidence(posterior: Floats) -> Floats:
     """By how much the log-odds of every state are higher in the first row than in each other: (rows - 1, states)."""
     odds = log_odds(posterior)
+    return raised(odds[1:], odds[0])
+
+
+def raised(before: Floats, after: Floats) -> Floats:
+    """By how much log-odds rose; not at all where the same state was certain, or impossible, before and after."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(odds[0] - odds[1:])
+        return np.where(before == after, 0.0, after - before)
 
 
 def log_odds(posterior: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 import tacit
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import counted, plural
-from tacit.cli.shared.arguments import Json, NetworkOutput, Rows, check_output, check_page, names, options_of, stem
-from tacit.cli.shared.output import aligned, show_json
+from tacit.cli.shared.arguments import Json, Rows, check_output, check_page, names, options_of, stem
+from tacit.cli.shared.output import aligned, note, show_json
 from tacit.cli.shared.rows import open_rows
 from tacit.evidence.numbers import as_number
 from tacit.evidence.tables.csv_parquet import FileTable, with_columns
@@ -29,6 +30,13 @@ OPTIONS = (
     "checkpoint",
 )  # of `tacit.discover`, as they are
 ARROW = "->"
+DEFAULT_OUTPUT = Path("discovered.json")
+NetworkOutputOrNone = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", metavar="FILE", help=f"The network to write; {DEFAULT_OUTPUT}, a new file, if left out."
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -36,7 +44,7 @@ class DiscoverJob:
     """The arguments and options of `tacit discover`."""
 
     table: Rows
-    output: NetworkOutput = Path("discovered.json")
+    output: NetworkOutputOrNone = None
     score: Annotated[str, typer.Option(help="What is to be large: bic, aic, bdeu or k2.")] = "bic"
     search: Annotated[str, typer.Option(help="How to search: tabu, orders, exact (up to 16 columns), tree or pc.")] = (
         "tabu"
@@ -114,22 +122,28 @@ def discover(job: DiscoverJob) -> None:
       tacit discover patients.csv --columns age,dose,recovery --bins age=0,18,65,120 --tiers "age<dose<recovery"
       tacit discover patients.csv --exclude id,name --bootstrap 20 --page patients.html
     """
-    check_output(job.output)
+    output = _output(job)
     if job.page is not None:
         check_page(job.page)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
     options = {name: getattr(job, name) for name in OPTIONS} | {"bins": _bins(job.bins), "tiers": _tiers(job.tiers)}
     with open_rows(job.table) as table:
-        found = tacit.discover(_chosen(table, job), forbid=forbid, require=require, **options)
+        chosen = _chosen(table, job)
+        try:
+            found = tacit.discover(chosen, forbid=forbid, require=require, **options)
+        except EvidenceError as error:
+            raise _with_remedy(error, chosen, job) from None
     if job.table != Path("-"):
         found.network.name = stem(job.table)
-    tacit.io.write(found.network, job.output)
+    tacit.io.write(found.network, output)
+    if job.output is None:
+        note(f"the network is in {output}, since there is no -o")
     if job.page is not None:
         found.page(job.page)
     if job.json:
-        return show_json(_results(job, found))
+        return show_json(_results(job, output, found))
     size = f"{plural(len(found.network.edges), 'edge')} among {plural(len(found.network), 'variable')}"
-    print(f"{job.output}: {size} from {counted(found.rows)}, {found.seconds:.1f} s")
+    print(f"{output}: {size} from {counted(found.rows)}, {found.seconds:.1f} s")
     if job.page is not None:
         print(job.page)
     print(f"  {job.score} score  {found.score:,.2f}")
@@ -142,6 +156,26 @@ def discover(job: DiscoverJob) -> None:
             print(aligned([(f"  {a} {sign} {b}", *_share(found, a, b, sign)) for a, b in pairs]))
 
 
+def _output(job: DiscoverJob) -> Path:
+    """Where the network is to be written; nothing is replaced that is not named."""
+    if job.output is None and DEFAULT_OUTPUT.exists():
+        remedy = f"-o FILE writes another file, -o {DEFAULT_OUTPUT} replaces this one"
+        raise TacitError(f"{DEFAULT_OUTPUT} is there already, and there is no -o: {remedy}")
+    output = job.output or DEFAULT_OUTPUT
+    check_output(output)
+    return output
+
+
+def _with_remedy(error: EvidenceError, table: FileTable, job: DiscoverJob) -> EvidenceError:
+    """The error about columns that make no variable, with the option that leaves them out, if others remain."""
+    remaining = set(table.names) - set(error.columns) - {job.weights}
+    if not error.columns or not remaining or any("," in name or name != name.strip() for name in error.columns):
+        return error
+    unwanted = dict.fromkeys([*names(job.exclude), *error.columns])
+    option = f"--exclude {shlex.quote(','.join(unwanted))}"
+    return error.changed(problem=f"{error.problem}\nto leave out what makes no variable: {option}")
+
+
 def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str, ...]:
     """The share of the bootstrap samples with an edge, and with this direction where that is decided."""
     if found.strength is None:
@@ -151,10 +185,10 @@ def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str
     return (whole, f"{share:.0%} this way") if sign == ARROW else (whole,)
 
 
-def _results(job: DiscoverJob, found: tacit.learn.Discovery) -> dict[str, Any]:
+def _results(job: DiscoverJob, output: Path, found: tacit.learn.Discovery) -> dict[str, Any]:
     strength = None if found.strength is None else [[*edge, share] for edge, share in found.strength.items()]
     return {
-        "output": str(job.output),
+        "output": str(output),
         **({} if job.page is None else {"page": str(job.page)}),
         "rows": found.rows,
         "score": found.score,

@@ -49,9 +49,12 @@ class Source:
         if numbers is not None and is_ambiguous(self.variable, numbers):
             name, (first, second) = self.columns[0], self.variable.states
             raise AmbiguousColumnError(
-                f"column {name!r} holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
+                f" holds only 0, 1 and gaps, which may be codes or likelihoods of the first state, "
                 f"{first!r}; write labels ({first!r}, {second!r}), or likelihoods of both states in columns "
-                f"{state_column(name, first)!r} and {state_column(name, second)!r}"
+                f"{state_column(name, first)!r} and {state_column(name, second)!r}",
+                variable=self.variable.name,
+                subject=f"column {name!r}",
+                rows=len(numbers),
             )
         return values
 

@@ -206,10 +206,11 @@ def _measured_edges(name: str, summary: ColumnSummary, how: How) -> Edges:
 def _unusable(wrong: Mapping[str, EvidenceError]) -> EvidenceError:
     """One error about all columns that make no variable."""
     if len(wrong) == 1:
-        return next(iter(wrong.values()))
+        return next(iter(wrong.values())).changed(columns=tuple(wrong))
     lines = "".join(f"\n  {error}" for error in list(wrong.values())[:MAX_EXPLAINED])
     more = "\n  ..." if len(wrong) > MAX_EXPLAINED else ""
-    return EvidenceError(f"{len(wrong):,} columns make no variable: {', '.join(map(repr, wrong))}{lines}{more}")
+    problem = f"{len(wrong):,} columns make no variable: {', '.join(map(repr, wrong))}{lines}{more}"
+    return EvidenceError(problem, columns=tuple(wrong))
 
 
 class GatheredRows:
