@@ -1,0 +1,51 @@
+"""The normal distribution of several columns, for each of several components."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve_triangular
+
+from tacit.base.floats import Floats
+from tacit.model.densities.missing import patterns
+from tacit.model.densities.normal import HALF_LOG_TAU, blocks
+
+
+def joint_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
+    """The log-densities (components, rows) of the columns of each row (rows, columns) that are not missing."""
+    logs = np.empty((len(mean), len(values)))
+    for observed, rows in patterns(values):
+        part = values if isinstance(rows, slice) else values[np.ix_(rows, observed)]
+        logs[:, rows] = _observed_logs(part, mean[:, observed], cov[:, observed[:, None], observed])
+    return logs
+
+
+def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
+    """The log-densities (components, rows) of values of which none is missing."""
+    factors = np.linalg.cholesky(cov)
+    tops = -HALF_LOG_TAU * values.shape[1] - np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    logs = np.empty((len(mean), len(values)))
+    with np.errstate(over="ignore"):
+        for block in blocks(len(values), values.shape[1]):
+            columns = values[block].T
+            for center, factor, top, out in zip(mean, factors, tops, logs[:, block], strict=True):
+                z = columns - center[:, None]
+                if len(z):
+                    z = solve_triangular(factor, z, lower=True, overwrite_b=True, check_finite=False)
+                np.einsum("ir,ir->r", z, z, out=out)
+                out *= -0.5
+                out += top
+    return logs
+
+
+def conditional(values: Floats, wanted: list[int], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:
+    """The means (rows, components, wanted) and covariances (components, wanted, wanted) of columns given others.
+
+    The rows must agree in which columns are missing.
+    """
+    observed = np.flatnonzero(~np.isnan(values[0])) if len(values) else np.empty(0, dtype=np.intp)
+    across = cov[:, observed[:, None], wanted]  # (components, observed, wanted)
+    gain = np.linalg.solve(cov[:, observed[:, None], observed], across)
+    off = values[:, None, observed] - mean[:, observed]  # (rows, components, observed)
+    means = mean[:, wanted] + np.einsum("rco,cow->rcw", off, gain)
+    covs = cov[:, np.array(wanted)[:, None], wanted] - np.swapaxes(across, 1, 2) @ gain
+    return means, (covs + np.swapaxes(covs, 1, 2)) / 2
