@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 
@@ -46,9 +47,13 @@ class Twofold:
         high = np.asarray(numbers, dtype=np.float64)
         return cls(high, np.zeros_like(high))
 
-    def at(self, place: Any) -> Twofold:
-        """What an index or a slice chooses."""
+    def __getitem__(self, place: Any) -> Twofold:
+        """What an index or a slice chooses, as of an array."""
         return Twofold(self.high[place], self.low[place])
+
+    def filled(self, mask: NDArray[np.bool_], value: float) -> Twofold:
+        """The numbers, but for a value where a mask, which broadcasts, is true."""
+        return Twofold(np.where(mask, value, self.high), np.where(mask, 0.0, self.low))
 
     def __neg__(self) -> Twofold:
         return Twofold(-self.high, -self.low)
@@ -94,10 +99,10 @@ class Twofold:
         total = Twofold(np.moveaxis(self.high, axis, 0), np.moveaxis(self.low, axis, 0))
         while (count := len(total.high)) > 1:
             half = count // 2
-            pairs = total.at(slice(half)) + total.at(slice(half, 2 * half))
-            odd = total.at(slice(2 * half, None))
+            pairs = total[slice(half)] + total[slice(half, 2 * half)]
+            odd = total[slice(2 * half, None)]
             total = Twofold(np.concatenate([pairs.high, odd.high]), np.concatenate([pairs.low, odd.low]))
-        return total.at(0) if count else Twofold.of(np.zeros(total.high.shape[1:]))
+        return total[0] if count else Twofold.of(np.zeros(total.high.shape[1:]))
 
     def max(self, axis: int) -> Twofold:
         """The largest numbers along an axis."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Cells, Grid
@@ -85,6 +86,16 @@ class BaseDensity(BaseCPT):
         """The log-densities as (components, rows), contiguous."""
         raise NotImplementedError
 
+    def exact_logs(self, values: Floats) -> Twofold:
+        """The log-densities (components, rows) with so many digits that differences between components keep theirs."""
+        outside, _ = self.wrong(values)
+        missing = np.asarray(np.isnan(values).all(axis=1))
+        return self._exact_logs(values).filled(outside, -np.inf).filled(missing, 0.0)
+
+    def _exact_logs(self, values: Floats) -> Twofold:
+        """The log-densities of values that are neither missing nor wrong; anything for others."""
+        raise NotImplementedError
+
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         """Which rows (rows,) hold what no density of this kind can, and what is wrong with them."""
         return np.asarray(np.isinf(values).any(axis=1)), "is no finite number"
@@ -136,22 +147,25 @@ class BaseDensity(BaseCPT):
         return f"{type(self).__name__}({parts}{settings(self)})"
 
 
-def check_positive(part: str, numbers: Floats) -> None:
+def check_positive(part: str, numbers: Floats, trailing: int = 0, what: str = "") -> None:
     """Refuse numbers that are not positive, or so close to 0 that they have no reciprocal."""
     smallest = np.finfo(np.float64).tiny
-    refuse(part, ~np.isnan(numbers) & ~((numbers >= smallest) & np.isfinite(numbers)), numbers, "positive and finite")
+    bad = ~np.isnan(numbers) & ~((numbers >= smallest) & np.isfinite(numbers))
+    _refuse(part, bad, numbers, "is not a positive, finite number", trailing, what)
 
 
 def check_finite(part: str, numbers: Floats, trailing: int = 0) -> None:
     """Refuse infinite numbers."""
-    refuse(part, np.isinf(numbers), numbers, "finite", trailing)
+    _refuse(part, np.isinf(numbers), numbers, "is not finite", trailing)
 
 
-def refuse(part: str, bad: NDArray[np.bool_], numbers: Floats, expected: str, trailing: int = 0) -> None:
+def _refuse(
+    part: str, bad: NDArray[np.bool_], numbers: Floats, problem: str, trailing: int = 0, what: str = ""
+) -> None:
     """An error about the first number that is bad, with the parents' state."""
     for index in map(tuple, np.argwhere(bad)[:1].tolist()):
         state = index[: len(index) - trailing]
-        raise TableError(part, state, f"{numbers[index]:g} is not {expected}")
+        raise TableError(part, state, f"{what}{numbers[index]:g} {problem}")
 
 
 def constant(value: float) -> Floats:

@@ -8,6 +8,7 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
 from tacit.base.grid import Grid
@@ -49,6 +50,9 @@ class Density(BaseDensity):
         logs = np.zeros((self.components, len(column)))
         logs[:, seen] = self._checked(column[seen]).reshape(-1, self.components).T
         return logs
+
+    def _exact_logs(self, values: Floats) -> Twofold:
+        return Twofold.of(self.logs_by_component(values))
 
     def _checked(self, column: Floats) -> Floats:
         """What the function gives for values (rows,)."""

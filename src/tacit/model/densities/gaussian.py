@@ -7,16 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive, constant
-from tacit.model.densities.joint_normal import conditional, joint_logs
-from tacit.model.densities.normal import normal_logs
+from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs
+from tacit.model.densities.normal import exact_normal_logs, normal_logs
 from tacit.model.distributions import as_floats
 from tacit.model.variable import Variable
 
-SYMMETRY = 1e-12  # by which a covariance may differ from its mirror image, in relation to the two variances
+ROUNDING = 1e-14  # of correlations
 
 
 class Gaussian(BaseDensity):
@@ -67,6 +68,11 @@ class Gaussian(BaseDensity):
         if self.cov is None:
             return normal_logs(values[:, 0], self.flat("mean"), self.flat("sd"))
         return joint_logs(values, self.flat("mean"), self.flat("cov"))
+
+    def _exact_logs(self, values: Floats) -> Twofold:
+        if self.cov is None:
+            return exact_normal_logs(values[:, 0], self.flat("mean"), self.flat("sd"))
+        return exact_joint_logs(values, self.flat("mean"), self.flat("cov"))
 
     def marginal(self, columns: Sequence[int]) -> BaseDensity:
         """The normal distribution of some columns, in this order."""
@@ -128,25 +134,27 @@ def _covariances(values: ArrayLike) -> Floats:
     if covs.ndim < 2 or covs.shape[-1] != covs.shape[-2] or not covs.shape[-1]:
         raise NetworkError(f"cov has shape {covs.shape}, expected (parents' cardinalities..., d, d) for d columns")
     check_finite("cov", covs, 2)
-    for state in np.ndindex(covs.shape[:-2]):
-        if problem := _fault(covs[state]):
-            raise TableError("cov", state, problem)
-    return covs
+    variances = np.diagonal(covs, axis1=-2, axis2=-1)
+    check_positive("cov", variances, 1, "the variance ")
+    scale = np.sqrt(variances)
+    correlations = covs / (scale[..., None] * scale[..., None, :])
+    _check_symmetric(covs, correlations)
+    _check_definite(correlations)
+    return as_floats((covs + np.swapaxes(covs, -1, -2)) / 2, "cov")
 
 
-def _fault(cov: Floats) -> str:
-    """Why a matrix is no covariance; numbers that are to be learned may become anything."""
-    variances = np.diagonal(cov)
-    for i in np.flatnonzero(variances <= 0)[:1]:
-        return f"the variance of column {i} is {variances[i]:g}, expected a positive number"
-    unequal = np.abs(cov - cov.T) > SYMMETRY * np.sqrt(np.outer(variances, variances))
-    for i, j in np.argwhere(unequal | (np.isnan(cov) != np.isnan(cov.T)))[:1]:
-        return f"is not symmetric: [{i}, {j}] is {cov[i, j]:g} and [{j}, {i}] is {cov[j, i]:g}"
-    if np.isnan(cov).any():
-        return ""
-    try:
-        np.linalg.cholesky(cov)
-    except np.linalg.LinAlgError:
-        least = np.linalg.eigvalsh(cov)[0]
-        return f"is not positive definite: its smallest eigenvalue is {least:.3g}"
-    return ""
+def _check_symmetric(covs: Floats, correlations: Floats) -> None:
+    mirrored = np.swapaxes(correlations, -1, -2)
+    unequal = (np.abs(correlations - mirrored) > ROUNDING) | (np.isnan(correlations) != np.isnan(mirrored))
+    for *state, i, j in np.argwhere(unequal)[:1].tolist():
+        cov = covs[tuple(state)]
+        raise TableError("cov", tuple(state), f"[{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}")
+
+
+def _check_definite(correlations: Floats) -> None:
+    """Refuse matrices of which some sum of the columns would have no variance, but for rounding."""
+    known = ~np.isnan(correlations).any(axis=(-2, -1), keepdims=True)
+    least = np.linalg.eigvalsh(np.where(known, correlations, np.eye(correlations.shape[-1])))[..., 0]
+    for state in map(tuple, np.argwhere(least < ROUNDING)[:1].tolist()):
+        problem = f"the smallest eigenvalue of its correlations is {least[state]:.3g}"
+        raise TableError("cov", state, f"is not positive definite: {problem}")

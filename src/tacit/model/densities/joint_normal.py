@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
 from tacit.model.densities.missing import patterns
 from tacit.model.densities.normal import HALF_LOG_TAU, blocks
@@ -35,6 +36,50 @@ def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
                 out *= -0.5
                 out += top
     return logs
+
+
+def exact_joint_logs(values: Floats, mean: Floats, cov: Floats) -> Twofold:
+    """The log-densities of `joint_logs` with twice the digits."""
+    logs = Twofold.of(np.empty((len(mean), len(values))))
+    for observed, rows in patterns(values):
+        part = values[rows][:, observed]
+        exact = _exact_observed_logs(part, mean[:, observed], cov[:, observed[:, None], observed])
+        logs.high[:, rows], logs.low[:, rows] = exact
+    return logs
+
+
+def _exact_observed_logs(values: Floats, mean: Floats, cov: Floats) -> Twofold:
+    factors, pivots = _triangular(cov)
+    logs = Twofold.of(np.full((len(mean), len(values)), -HALF_LOG_TAU * values.shape[1]))
+    solved: list[Twofold] = []
+    for i, (row, pivot) in enumerate(zip(factors, pivots, strict=True)):
+        off = two_sum(values[:, i], -mean[:, i, None])
+        for factor, before in zip(row, solved, strict=True):
+            off = off - factor[:, None] * before
+        solved.append(off)
+        logs = logs - (off * off / pivot[:, None] + log(pivot)[:, None]) * 0.5
+    return logs
+
+
+def _triangular(cov: Floats) -> tuple[list[list[Twofold]], list[Twofold]]:
+    """Each matrix as L D L', of twice the digits: the rows of L left of the diagonal, which is 1, and D."""
+    factors: list[list[Twofold]] = []
+    pivots: list[Twofold] = []
+    for i in range(cov.shape[1]):
+        scaled: list[Twofold] = []  # the row of L D
+        for j in range(i):
+            scaled.append(_reduced(cov[:, i, j], scaled, factors[j]))
+        factors.append([entry / pivot for entry, pivot in zip(scaled, pivots, strict=True)])
+        pivots.append(_reduced(cov[:, i, i], scaled, factors[i]))
+    return factors, pivots
+
+
+def _reduced(entries: Floats, scaled: list[Twofold], factors: list[Twofold]) -> Twofold:
+    """Entries of a matrix, less what the columns before contribute to them."""
+    rest = Twofold.of(entries)
+    for one, factor in zip(scaled, factors, strict=True):
+        rest = rest - one * factor
+    return rest
 
 
 def conditional(values: Floats, wanted: list[int], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tacit.base.double_double import Twofold, log
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, check_finite, check_positive, constant
-from tacit.model.densities.normal import normal_logs
+from tacit.model.densities.normal import exact_normal_logs, normal_logs
 from tacit.model.distributions import as_floats
 
 
@@ -49,6 +50,10 @@ class LogNormal(BaseDensity):
         logs -= np.where(np.isfinite(exponent), exponent, 0.0)
         logs[:, x <= 0] = -np.inf
         return logs
+
+    def _exact_logs(self, values: Floats) -> Twofold:
+        exponent = log(values[:, 0])
+        return exact_normal_logs(exponent, self.flat("mean"), self.flat("sd")) - exponent
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]

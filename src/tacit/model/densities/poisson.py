@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, xlogy
 
+from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, check_positive, constant
@@ -54,10 +55,15 @@ class Poisson(BaseDensity):
 
     def _logs(self, counts: Floats) -> Floats:
         """The log-probabilities (components, rows) of counts, after Loader's "Fast and accurate" (2000)."""
-        with np.errstate(divide="ignore"):
-            logs = np.where(counts > 0, np.log(counts), 0.0)
-        saturated, rates = _saturated(counts, logs), self.flat("rate")
-        return np.stack([saturated - _deviance(counts, logs, rate) for rate in rates])
+        exponent = np.log(np.maximum(counts, 1.0))
+        saturated = _saturated(counts, exponent)
+        return np.stack([saturated - _deviance(counts, exponent, rate) for rate in self.flat("rate")])
+
+    def _exact_logs(self, values: Floats) -> Twofold:
+        counts = np.where(self.wrong(values)[0] | np.isnan(values[:, 0]), 0.0, values[:, 0])
+        exponent, rates = log(np.maximum(counts, 1.0)), self.flat("rate")[:, None]
+        deviance = (exponent - log(rates)) * counts - two_sum(counts, -rates)
+        return -deviance + _saturated(counts, exponent.high)
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]
@@ -73,19 +79,19 @@ class Poisson(BaseDensity):
         return self.means()
 
 
-def _saturated(counts: Floats, logs: Floats) -> Floats:
+def _saturated(counts: Floats, exponent: Floats) -> Floats:
     """The log-probability of each count where it is the rate itself: k log k - k - log k!."""
     few = counts < FEW
     k = np.where(few, FEW, counts)
     series = np.polynomial.polynomial.polyval(k**-2.0, STIRLING) / k
-    many = -(0.5 * (math.log(2 * math.pi) + logs) + series)
+    many = -(0.5 * (math.log(2 * math.pi) + exponent) + series)
     return np.where(few, xlogy(counts, counts) - counts - gammaln(counts + 1), many)
 
 
-def _deviance(counts: Floats, logs: Floats, rate: float) -> Floats:
+def _deviance(counts: Floats, exponent: Floats, rate: float) -> Floats:
     """k log(k / rate) - (k - rate), by a series where that is a difference of almost equal numbers."""
     off = counts - rate
-    deviance = counts * (logs - math.log(rate)) - off
+    deviance = counts * (exponent - math.log(rate)) - off
     near = np.abs(off) < NEAR * (counts + rate)
     k, d = counts[near], off[near]
     v = d / (k + rate)
