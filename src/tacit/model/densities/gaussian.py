@@ -148,7 +148,11 @@ def _check_symmetric(covs: Floats, correlations: Floats) -> None:
     unequal = (np.abs(correlations - mirrored) > ROUNDING) | (np.isnan(correlations) != np.isnan(mirrored))
     for *state, i, j in np.argwhere(unequal)[:1].tolist():
         cov = covs[tuple(state)]
-        raise TableError("cov", tuple(state), f"[{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}")
+        raise TableError(
+            "cov",
+            tuple(state),
+            f"[{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}, expected both to be the same",
+        )
 
 
 def _check_definite(correlations: Floats) -> None:
@@ -156,5 +160,5 @@ def _check_definite(correlations: Floats) -> None:
     known = ~np.isnan(correlations).any(axis=(-2, -1), keepdims=True)
     least = np.linalg.eigvalsh(np.where(known, correlations, np.eye(correlations.shape[-1])))[..., 0]
     for state in map(tuple, np.argwhere(least < ROUNDING)[:1].tolist()):
-        problem = f"the smallest eigenvalue of its correlations is {least[state]:.3g}"
-        raise TableError("cov", state, f"is not positive definite: {problem}")
+        problem = f"the smallest eigenvalue of the correlations is {least[state]:.3g}"
+        raise TableError("cov", state, f"{problem}; a covariance matrix is positive definite")
