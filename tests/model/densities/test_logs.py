@@ -7,6 +7,7 @@ from mpmath import mpf
 from scipy import stats
 
 from tacit import Density, Gaussian, Poisson
+from tacit.model.densities.missing import patterns
 from tests.model.densities.cases import OWN, F, L, gaussian, joint, log_normal, poisson, with_gaps
 
 ROWS = 20_000  # more than a block
@@ -51,6 +52,16 @@ def test_missing_columns_of_a_joint_gaussian_are_integrated_out():
     gaps = np.where([False, True, False], np.nan, values)
     np.testing.assert_allclose(some.logs(values[:, [2, 0]]), density.logs(gaps), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(density.marginal([1]).means(), density.means()[:, [1]])
+
+
+def test_rows_are_grouped_by_what_is_missing_of_any_number_of_columns():
+    rng = np.random.default_rng(2)
+    missing = np.repeat(rng.random((20, 150)) < 0.5, 3, axis=0)[rng.permutation(60)]
+    groups = list(patterns(np.where(missing, np.nan, 0.0)))
+    assert len(groups) == 20
+    for observed, rows in groups:
+        assert len(rows) == 3
+        np.testing.assert_array_equal(~missing[rows], np.isin(np.arange(150), observed)[None].repeat(3, axis=0))
 
 
 @pytest.mark.parametrize("size", [3.0, 300.0, 1e6, 1e12])

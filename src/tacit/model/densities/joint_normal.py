@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
@@ -15,26 +14,30 @@ def joint_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     """The log-densities (components, rows) of the columns of each row (rows, columns) that are not missing."""
     logs = np.empty((len(mean), len(values)))
     for observed, rows in patterns(values):
-        part = values if isinstance(rows, slice) else values[np.ix_(rows, observed)]
+        part = values if isinstance(rows, slice) else values[rows][:, observed]
         logs[:, rows] = _observed_logs(part, mean[:, observed], cov[:, observed[:, None], observed])
     return logs
 
 
 def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     """The log-densities (components, rows) of values of which none is missing."""
-    factors = np.linalg.cholesky(cov)
-    tops = -HALF_LOG_TAU * values.shape[1] - np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+    factors = np.linalg.cholesky(cov)[..., None]
+    scale = np.diagonal(factors, axis1=1, axis2=2).reshape(mean.shape)
+    top = -HALF_LOG_TAU * values.shape[1] - np.log(scale).sum(axis=1, keepdims=True)
     logs = np.empty((len(mean), len(values)))
     with np.errstate(over="ignore"):
-        for block in blocks(len(values), values.shape[1]):
-            columns = values[block].T
-            for center, factor, top, out in zip(mean, factors, tops, logs[:, block], strict=True):
-                z = columns - center[:, None]
-                if len(z):
-                    z = solve_triangular(factor, z, lower=True, overwrite_b=True, check_finite=False)
-                np.einsum("ir,ir->r", z, z, out=out)
-                out *= -0.5
-                out += top
+        for block in blocks(len(values), mean.size):
+            out, solved = logs[:, block], list[Floats]()
+            out[...] = 0.0
+            for i in range(values.shape[1]):
+                off = values[block, i] - mean[:, i, None]
+                for j, before in enumerate(solved):
+                    off -= factors[:, i, j] * before
+                off /= scale[:, i, None]
+                solved.append(off)
+                out -= off * off
+            out *= 0.5
+            out += top
     return logs
 
 

@@ -12,6 +12,7 @@ from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, check_positive, constant
+from tacit.model.densities.normal import blocks
 from tacit.model.distributions import as_floats
 
 FEW = 16  # counts from which on Stirling's series is exact to rounding
@@ -56,8 +57,11 @@ class Poisson(BaseDensity):
     def _logs(self, counts: Floats) -> Floats:
         """The log-probabilities (components, rows) of counts, after Loader's "Fast and accurate" (2000)."""
         exponent = np.log(np.maximum(counts, 1.0))
-        saturated = _saturated(counts, exponent)
-        return np.stack([saturated - _deviance(counts, exponent, rate) for rate in self.flat("rate")])
+        saturated, rates = _saturated(counts, exponent), self.flat("rate")[:, None]
+        logs = np.empty((len(rates), len(counts)))
+        for block in blocks(len(counts), len(rates)):
+            logs[:, block] = saturated[block] - _deviance(counts[block], exponent[block], rates)
+        return logs
 
     def _exact_logs(self, values: Floats) -> Twofold:
         counts = np.where(self.wrong(values)[0] | np.isnan(values[:, 0]), 0.0, values[:, 0])
@@ -88,13 +92,13 @@ def _saturated(counts: Floats, exponent: Floats) -> Floats:
     return np.where(few, xlogy(counts, counts) - counts - gammaln(counts + 1), many)
 
 
-def _deviance(counts: Floats, exponent: Floats, rate: float) -> Floats:
-    """k log(k / rate) - (k - rate), by a series where that is a difference of almost equal numbers."""
-    off = counts - rate
-    deviance = counts * (exponent - math.log(rate)) - off
-    near = np.abs(off) < NEAR * (counts + rate)
-    k, d = counts[near], off[near]
-    v = d / (k + rate)
+def _deviance(counts: Floats, exponent: Floats, rates: Floats) -> Floats:
+    """k log(k / rate) - (k - rate), by a series where that is a difference of almost equal numbers: (rates, counts)."""
+    off, total = counts - rates, counts + rates
+    deviance = counts * (exponent - np.log(rates)) - off
+    near = np.abs(off) < NEAR * total
+    k, d = np.broadcast_to(counts, near.shape)[near], off[near]
+    v = d / total[near]
     odd = 2 / np.arange(3, 2 * TERMS + 3, 2)
     deviance[near] = v * (d + k * v**2 * np.polynomial.polynomial.polyval(v**2, odd))
     return np.asarray(deviance)
