@@ -90,10 +90,11 @@ class BaseDensity(BaseCPT):
         """The log-densities (components, rows) with so many digits that differences between components keep theirs."""
         outside, _ = self.wrong(values)
         missing = np.asarray(np.isnan(values).all(axis=1))
-        return self._exact_logs(values).filled(outside, -np.inf).filled(missing, 0.0)
+        logs = self._exact_logs(values)
+        return logs.filled(outside | np.isnan(logs.high), -np.inf).filled(missing, 0.0)
 
     def _exact_logs(self, values: Floats) -> Twofold:
-        """The log-densities of values that are neither missing nor wrong; anything for others."""
+        """The log-densities of values that are neither missing nor wrong; anything for others, NaN if too far off."""
         raise NotImplementedError
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
@@ -168,16 +169,7 @@ def _refuse(
         raise TableError(part, state, f"{what}{numbers[index]:g} {problem}")
 
 
-def constant(value: float) -> Floats:
-    """A read-only array of a number."""
-    array = np.array(value)
-    array.flags.writeable = False
-    return array
-
-
-def _over_parents(
-    part: str, numbers: Floats, trailing: int, cards: Sequence[int], names: Sequence[str]
-) -> NDArray[np.float64]:
+def _over_parents(part: str, numbers: Floats, trailing: int, cards: Sequence[int], names: Sequence[str]) -> Floats:
     """Numbers for all joint states of the parents; those without the parents' axes hold for every state."""
     own = numbers.shape[numbers.ndim - trailing :]
     expected = (*cards, *own)

@@ -11,7 +11,7 @@ from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
-from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive, constant
+from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive
 from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs
 from tacit.model.densities.normal import exact_normal_logs, normal_logs
 from tacit.model.distributions import as_floats
@@ -26,12 +26,8 @@ class Gaussian(BaseDensity):
     A number stands for all states of the parents; what is left out, or NaN, is learned. With `cov`, the node has
     several columns: `mean` is then (parents..., d), and `cov` (parents..., d, d), or (d, d) for all states.
 
-    >>> import tacit
-    >>> net = tacit.Network()
-    >>> net.add("Fault", cpt=[0.1, 0.9])
-    >>> fault = net.node("Fault").variable
-    >>> Gaussian(mean=[90.0, 70.0], sd=5.0).bind(fault, [fault])
-    Gaussian(mean=[90.0, 70.0], sd=[5.0, 5.0])
+    >>> Gaussian(mean=[90.0, 70.0], sd=[5.0, 4.0]).logs(np.array([[78.0]])).round(2).tolist()
+    [[-5.41, -4.31]]
     >>> Gaussian(mean=[0.0, 1.0], cov=[[1.0, 0.5], [0.5, 2.0]]).dimension
     2
     """
@@ -50,7 +46,7 @@ class Gaussian(BaseDensity):
         tie: str | None = None,
     ) -> None:
         if cov is None:
-            deviations = constant(np.nan) if sd is None else as_floats(sd, "sd")
+            deviations = as_floats(np.nan if sd is None else sd, "sd")
             check_positive("sd", deviations)
             self._set(sd=deviations, cov=None, dimension=1, mean=_means(mean, ()))
         elif sd is not None:
@@ -140,19 +136,16 @@ def _covariances(values: ArrayLike) -> Floats:
     correlations = covs / (scale[..., None] * scale[..., None, :])
     _check_symmetric(covs, correlations)
     _check_definite(correlations)
-    return as_floats((covs + np.swapaxes(covs, -1, -2)) / 2, "cov")
+    return as_floats(covs / 2 + np.swapaxes(covs, -1, -2) / 2, "cov")
 
 
 def _check_symmetric(covs: Floats, correlations: Floats) -> None:
     mirrored = np.swapaxes(correlations, -1, -2)
     unequal = (np.abs(correlations - mirrored) > ROUNDING) | (np.isnan(correlations) != np.isnan(mirrored))
     for *state, i, j in np.argwhere(unequal)[:1].tolist():
-        cov = covs[tuple(state)]
-        raise TableError(
-            "cov",
-            tuple(state),
-            f"[{i}, {j}] is {cov[i, j]:g} but [{j}, {i}] is {cov[j, i]:g}, expected both to be the same",
-        )
+        one, other = covs[*state, i, j], covs[*state, j, i]
+        problem = f"[{i}, {j}] is {one:g} but [{j}, {i}] is {other:g}, expected both to be the same"
+        raise TableError("cov", tuple(state), problem)
 
 
 def _check_definite(correlations: Floats) -> None:

@@ -25,7 +25,7 @@ def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     scale = np.diagonal(factors, axis1=1, axis2=2).reshape(mean.shape)
     top = -HALF_LOG_TAU * values.shape[1] - np.log(scale).sum(axis=1, keepdims=True)
     logs = np.empty((len(mean), len(values)))
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(values), mean.size):
             out, solved = logs[:, block], list[Floats]()
             out[...] = 0.0
@@ -38,6 +38,7 @@ def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
                 out -= off * off
             out *= 0.5
             out += top
+            np.fmax(out, -np.inf, out=out)  # NaN is so far off that something overflowed
     return logs
 
 
@@ -91,9 +92,10 @@ def conditional(values: Floats, wanted: list[int], mean: Floats, cov: Floats) ->
     The rows must agree in which columns are missing.
     """
     observed = np.flatnonzero(~np.isnan(values[0])) if len(values) else np.empty(0, dtype=np.intp)
-    across = cov[:, observed[:, None], wanted]  # (components, observed, wanted)
-    gain = np.linalg.solve(cov[:, observed[:, None], observed], across)
+    order, given = np.array([*observed, *wanted], dtype=np.intp), len(observed)
+    factors = np.linalg.cholesky(cov[:, order[:, None], order])
+    cross, rest = factors[:, given:, :given], factors[:, given:, given:]
+    gain = np.linalg.solve(np.swapaxes(factors[:, :given, :given], 1, 2), np.swapaxes(cross, 1, 2))
     off = values[:, None, observed] - mean[:, observed]  # (rows, components, observed)
     means = mean[:, wanted] + np.einsum("rco,cow->rcw", off, gain)
-    covs = cov[:, np.array(wanted)[:, None], wanted] - np.swapaxes(across, 1, 2) @ gain
-    return means, (covs + np.swapaxes(covs, 1, 2)) / 2
+    return means, np.einsum("cij,ckj->cik", rest, rest)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.double_double import Twofold, log
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
-from tacit.model.densities.base_density import BaseDensity, check_finite, check_positive, constant
+from tacit.model.densities.base_density import BaseDensity, check_finite, check_positive
 from tacit.model.densities.normal import exact_normal_logs, normal_logs
 from tacit.model.distributions import as_floats
 
@@ -33,8 +33,8 @@ class LogNormal(BaseDensity):
         learn: bool = False,
         tie: str | None = None,
     ) -> None:
-        self._set(mean=constant(np.nan) if mean is None else as_floats(mean, "mean"))
-        self._set(sd=constant(np.nan) if sd is None else as_floats(sd, "sd"))
+        self._set(mean=as_floats(np.nan if mean is None else mean, "mean"))
+        self._set(sd=as_floats(np.nan if sd is None else sd, "sd"))
         check_finite("mean", self.mean)
         check_positive("sd", self.sd)
         self._set(learn=bool(learn), tie=check_tie(tie))

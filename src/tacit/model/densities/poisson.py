@@ -11,7 +11,7 @@ from scipy.special import gammaln, xlogy
 from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
 from tacit.model.base_cpt import check_tie
-from tacit.model.densities.base_density import BaseDensity, check_positive, constant
+from tacit.model.densities.base_density import BaseDensity, check_positive
 from tacit.model.densities.normal import blocks
 from tacit.model.distributions import as_floats
 
@@ -34,7 +34,7 @@ class Poisson(BaseDensity):
     rate: Floats
 
     def __init__(self, rate: ArrayLike | None = None, learn: bool = False, tie: str | None = None) -> None:
-        self._set(rate=constant(np.nan) if rate is None else as_floats(rate, "rate"))
+        self._set(rate=as_floats(np.nan if rate is None else rate, "rate"))
         check_positive("rate", self.rate)
         self._set(learn=bool(learn), tie=check_tie(tie))
 
