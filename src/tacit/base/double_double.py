@@ -19,7 +19,7 @@ TERMS = 21  # of the series of the logarithm, whose arguments are at most 0.172
 PLAIN_TERMS = 11  # the last of these are so small that floats will do
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Twofold:
     """Numbers as sums of two floats, which are not carried out: the lower one is what the higher one rounds off.
 

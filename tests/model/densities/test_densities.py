@@ -152,8 +152,9 @@ def test_given_no_other_columns_a_conditional_is_a_marginal():
     [
         (
             lambda x: np.zeros((len(x), 3)),
-            r"have shape \(1, 3\), expected \(1, 2\) = \(values, \*states of the parents\)",
+            r"has shape \(1, 3\), expected \(1, 2\) = \(values, \*states of the parents\)",
         ),
+        (lambda x: ["low", "high"], "what <lambda> gives is not an array of numbers"),
         (lambda x: np.full((len(x), 2), nan), r"<lambda> of 0.5, parent state \(0,\): nan is not a log-density"),
         (lambda x: np.array([[0.0, np.inf]]), r"parent state \(1,\): inf is not a log-density"),
     ],
@@ -171,6 +172,7 @@ def test_a_density_knows_its_log_density_only():
         density.draw(np.zeros(1, dtype=int), np.random.default_rng())
     assert str(density) == "Density(log)"
     assert density == Density(np.log) != Density(np.exp)
+    assert density.logs(np.array([[1.0], [nan]])).tolist() == [[0.0], [0.0]]
     assert (density.unset, density.components, density.parts()) == (False, 1, {})
 
 

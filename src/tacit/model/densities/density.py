@@ -14,6 +14,7 @@ from tacit.base.floats import Floats
 from tacit.base.grid import Grid
 from tacit.model.base_cpt import Family
 from tacit.model.densities.base_density import BaseDensity
+from tacit.model.distributions import as_floats
 
 
 class Density(BaseDensity):
@@ -56,11 +57,11 @@ class Density(BaseDensity):
 
     def _checked(self, column: Floats) -> Floats:
         """What the function gives for values (rows,)."""
-        logs = np.asarray(self.f(column), dtype=np.float64)
         name = getattr(self.f, "__name__", "f")
+        logs = as_floats(self.f(column), f"what {name} gives")
         if logs.shape != (expected := (len(column), *self.shape)):
             axes = "(values, *states of the parents)"
-            raise NetworkError(f"the log-densities from {name} have shape {logs.shape}, expected {expected} = {axes}")
+            raise NetworkError(f"what {name} gives has shape {logs.shape}, expected {expected} = {axes}")
         for place in map(tuple, np.argwhere(np.isnan(logs) | (logs == np.inf))[:1].tolist()):
             state = f", parent state {place[1:]}" if self.shape else ""
             problem = f"{logs[place]} is not a log-density: give a number, or -inf where the density is 0"
