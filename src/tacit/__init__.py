@@ -14,6 +14,7 @@ from tacit.evidence.discretizing import DefaultBinsWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
@@ -45,6 +46,7 @@ __all__ = [
     "AmbiguousRowsWarning",
     "Circuit",
     "DefaultBinsWarning",
+    "Density",
     "Discovery",
     "Estimate",
     "EvidenceError",
@@ -52,7 +54,9 @@ __all__ = [
     "FactorQuery",
     "Fit",
     "FormatError",
+    "Gaussian",
     "ImpossibleEvidenceWarning",
+    "LogNormal",
     "MissingColumnWarning",
     "Mux",
     "Network",
@@ -60,6 +64,7 @@ __all__ = [
     "NoisyOr",
     "ObservedQueryWarning",
     "OpenIntervalWarning",
+    "Poisson",
     "RoundingWarning",
     "TacitError",
     "TestingCPT",

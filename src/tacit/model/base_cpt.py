@@ -134,6 +134,18 @@ def number(value: float) -> str:
     return UNSET if np.isnan(value) else f"{value:.6g}"
 
 
+def check_tie(tie: str | None) -> str | None:
+    """A tie is a name, or None."""
+    if tie is not None and (not isinstance(tie, str) or not tie):
+        raise NetworkError(f"tie is {tie!r}, expected None or a non-empty string")
+    return tie
+
+
+def settings(cpt: BaseCPT) -> str:
+    """How a CPT is learned, as the end of the arguments that it prints with."""
+    return ", learn=True" * cpt.learn + (f", tie={cpt.tie!r}" if cpt.tie is not None else "")
+
+
 def unset_note(*tables: Floats) -> str:
     """What the sign for numbers to be learned means, where there is one."""
     return f"{UNSET}: to be learned" if any(np.isnan(table).any() for table in tables) else ""

@@ -16,7 +16,7 @@ from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid
 from tacit.base.text import short
-from tacit.model.base_cpt import BaseCPT, Family, number, unset_note
+from tacit.model.base_cpt import BaseCPT, Family, check_tie, number, settings, unset_note
 from tacit.model.distributions import as_floats, check_shape, distributions, outside
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 from tacit.model.variable import Variable
@@ -46,7 +46,7 @@ class CPT(BaseCPT):
     table: Floats
 
     def __init__(self, table: ArrayLike, learn: bool = False, tie: str | None = None) -> None:
-        self._set(table=_distributions(table, "table"), learn=bool(learn), tie=_tie(tie))
+        self._set(table=_distributions(table, "table"), learn=bool(learn), tie=check_tie(tie))
 
     @staticmethod
     def from_function(f: Callable[..., Any]) -> FunctionCPT:
@@ -73,7 +73,7 @@ class CPT(BaseCPT):
     def __repr__(self) -> str:
         small = self.table.size <= 8
         table = repr(self.table.tolist()) if small else f"<{' x '.join(map(str, self.table.shape))}>"
-        return f"CPT({table}{_settings(self)})"
+        return f"CPT({table}{settings(self)})"
 
 
 class TestingCPT(BaseCPT):
@@ -130,7 +130,7 @@ class TestingCPT(BaseCPT):
         parents = checked[0].shape[:-1]
         limits = _thresholds(thresholds, parents, len(checked), "tables" if plus is None else "plus and minus")
         self._set(tables=checked, thresholds=limits, test=_tests(test, parents))
-        self._set(gamma=check_gamma(gamma), learn=bool(learn), tie=_tie(tie))
+        self._set(gamma=check_gamma(gamma), learn=bool(learn), tie=check_tie(tie))
 
     @property
     def plus(self) -> Floats:
@@ -226,7 +226,7 @@ class TestingCPT(BaseCPT):
         shown = shown if len(str(shown)) < 60 else "[...]"
         tables = f", {len(self.tables)} tables" if len(self.tables) > 2 else ""
         gamma = "" if self.gamma is None else f", gamma={self.gamma:g}"
-        return f"TestingCPT(parents {parents}, {k} states{tables}, test={shown}{gamma}{_settings(self)})"
+        return f"TestingCPT(parents {parents}, {k} states{tables}, test={shown}{gamma}{settings(self)})"
 
 
 AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
@@ -243,12 +243,6 @@ def check_gamma(gamma: float | None) -> float | None:
     if not (np.isfinite(slope) and slope >= 0):
         raise NetworkError(f"gamma is {gamma!r}, expected None (hard tests) or a finite slope >= 0")
     return slope
-
-
-def _tie(tie: str | None) -> str | None:
-    if tie is not None and (not isinstance(tie, str) or not tie):
-        raise NetworkError(f"tie is {tie!r}, expected None or a non-empty string")
-    return tie
 
 
 def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
@@ -349,7 +343,3 @@ def _tests(test: Any, parents: tuple[int, ...]) -> NDArray[np.str_]:
     tests = np.broadcast_to(tests.astype("<U2"), parents).copy()
     tests.flags.writeable = False
     return tests
-
-
-def _settings(cpt: CPT | TestingCPT) -> str:
-    return ", learn=True" * cpt.learn + (f", tie={cpt.tie!r}" if cpt.tie is not None else "")
