@@ -19,8 +19,8 @@ from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
 from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.query.factor_query import FactorQuery
-from tacit.query.intervals import OpenIntervalWarning
 from tacit.query.network import Network
+from tacit.query.numbers.intervals import OpenIntervalWarning
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
