@@ -21,6 +21,7 @@ from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.query.factor_query import FactorQuery
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import OpenIntervalWarning
+from tacit.query.numbers.mixture import Mixture
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ __all__ = [
     "FormatError",
     "ImpossibleEvidenceWarning",
     "MissingColumnWarning",
+    "Mixture",
     "Mux",
     "Network",
     "NetworkError",
