@@ -106,10 +106,12 @@ class LogNormalComponents(Components):
         return np.asarray(np.exp(gaussian_quantiles(weights, self.mean, self.sd, level)))
 
     def means(self) -> Floats:
-        return np.asarray(np.exp(self.mean + 0.5 * self.sd**2))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.exp(self.mean + 0.5 * self.sd**2))
 
     def variances(self) -> Floats:
-        return np.asarray(np.expm1(self.sd**2) * self.means() ** 2)
+        with np.errstate(over="ignore"):
+            return np.asarray(np.expm1(self.sd**2) * self.means() ** 2)
 
 
 @dataclass(frozen=True, eq=False)

@@ -138,7 +138,8 @@ class Mixture:
             rows = possible[block]
             components = self.components.rows(rows)
             for place, level in enumerate(levels.reshape(-1).tolist()):
-                quantiles[rows, place] = components.quantile(self.weights[rows], level)
+                with np.errstate(all="ignore"):  # where Newton's method leaves the range of floats, bisection goes on
+                    quantiles[rows, place] = components.quantile(self.weights[rows], level)
         return quantiles[:, 0] if levels.ndim == 0 else quantiles
 
     def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
