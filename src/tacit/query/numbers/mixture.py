@@ -88,30 +88,31 @@ class Mixture:
         return self._average(self.components.means())
 
     @property
+    @np.errstate(over="ignore", invalid="ignore")
     def sd(self) -> Floats:
         """The standard deviation: (rows,), or (rows, columns) of several columns."""
-        apart = self._apart()
-        return np.sqrt(self._average(self.components.variances()) + self._average(apart * apart))
+        return np.asarray(np.sqrt(self._average(self.components.variances() + self._apart() ** 2)))
 
     @property
+    @np.errstate(over="ignore", invalid="ignore")
     def cov(self) -> Floats:
         """The covariances of several columns: (rows, columns, columns)."""
         if not self.components.joint:
             raise TacitError(f"cov is of several columns, and {self.columns[0]!r} is one; its variance is .sd ** 2")
         components: JointGaussianComponents = self.components  # type: ignore[assignment]
         apart = self._apart()
-        return self._average(components.cov) + self._average(apart[..., :, None] * apart[..., None, :])
+        return self._average(components.cov + apart[..., :, None] * apart[..., None, :])
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _apart(self) -> Floats:
         """How far the mean of each component is from the mean of all."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(self.components.means() - self.mean[:, None])
+        return np.asarray(self.components.means() - self.mean[:, None])
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _average(self, values: Floats) -> Floats:
         """The weighted average of numbers of the components: (rows, ...) of (rows | 1, components, ...)."""
         weights = self.weights.reshape(*self.weights.shape, *(1,) * (values.ndim - 2))
-        with np.errstate(invalid="ignore", over="ignore"):
-            return np.asarray(np.where(weights == 0, 0.0, weights * values).sum(axis=1))
+        return np.asarray(np.where(weights == 0, 0.0, weights * values).sum(axis=1))
 
     def pdf(self, x: Any) -> Floats:
         """The density at a number, (rows,), or at several, (rows, k); of counts, their probability.
@@ -159,7 +160,7 @@ class Mixture:
         points, one = self._points(x)
         mixed = np.empty((len(self), len(points)))
         step = len(points) if not self.components.shared else 0  # shared ones are computed once
-        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        with np.errstate(all="ignore"):
             for rows in self._blocks(len(self), step):
                 own = values(self.components.rows(rows), points[None])
                 weights = self.weights[rows]
