@@ -227,6 +227,11 @@ def test_it_prints_as_a_table() -> None:
     assert [line.split()[0] for line in lines[9:13]] == ["8", "9", "...", "30"]
     assert lines[-1] == "[40 rows]"
     assert heat._repr_html_().count("<tr") >= 22
+    assert repr(Mixture(WEIGHTS, POISSON, ["calls"])[2:]).splitlines() == [
+        "calls      mean       sd  5%  median  95%",
+        "0      0.429600  1.14232   0       0    2",
+        "1       30.0000  5.47723  21      30   39",
+    ]
     assert repr(heat[:0]) == "no rows of heat"
     assert repr(Mixture(WEIGHTS[:2], JOINT, ["x", "y"])).splitlines() == [
         "row  column       mean       sd         5%     median      95%",
@@ -245,3 +250,7 @@ def test_frames_keep_the_index() -> None:
     assert heat.to_pandas()["median"].tolist() == heat.quantile(0.5).tolist()
     both = Mixture(WEIGHTS, JOINT, ["x", "y"], heat.index).to_pandas()
     assert both["y", "mean"].tolist() == Mixture(WEIGHTS, JOINT, ["x", "y"]).mean[:, 1].tolist()
+    for name in ("polars", "pyarrow"):
+        pytest.importorskip(name)
+    assert Mixture(WEIGHTS, JOINT, ["x", "y"]).to_polars()["y.mean"].to_list() == both["y", "mean"].tolist()
+    assert heat.to_arrow().column_names == ["mean", "sd", "5%", "median", "95%"]

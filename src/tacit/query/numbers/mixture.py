@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # it loads scipy
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
 BLOCK = 1 << 16  # numbers of components that are computed at a time, so that they stay in a cache
 LEVELS = {"5%": 0.05, "median": 0.5, "95%": 0.95}  # quantiles that are printed
+MOST_WHOLE = 1e9  # up to where whole numbers are written with all their digits
 SUMMARY = ("mean", "sd", *LEVELS)
 
 
@@ -194,6 +195,22 @@ class Mixture:
         parts = {name: pandas.DataFrame(self._summary(name), self.index, SUMMARY) for name in self.columns}
         return pandas.concat(parts, axis=1) if self.components.joint else parts[self.columns[0]]
 
+    def to_polars(self) -> Any:
+        """A polars frame with columns `mean`, `sd`, ...; of several columns `x.mean`, `x.sd`, ..."""
+        return package("polars", "frames").DataFrame(self._named_summary())
+
+    def to_arrow(self) -> Any:
+        """A pyarrow table with columns `mean`, `sd`, ...; of several columns `x.mean`, `x.sd`, ..."""
+        return package("pyarrow", "cli").table(self._named_summary())
+
+    def _named_summary(self) -> dict[str, Floats]:
+        """Mean, sd and quantiles, each (rows,), by name."""
+        return {
+            f"{name}.{part}" if self.components.joint else part: numbers
+            for name in self.columns
+            for part, numbers in zip(SUMMARY, np.ascontiguousarray(self._summary(name).T), strict=True)
+        }
+
     def _summary(self, name: str) -> Floats:
         """Mean, sd and quantiles of a column: (rows, 5)."""
         own = self.column(name)
@@ -202,17 +219,17 @@ class Mixture:
     def _grid(self) -> Grid:
         """A line for each row, or for each column in each row of a joint distribution."""
         rows, joint = ends(len(self), MAX_ROWS), self.components.joint
-        some = self[[row for row in rows if row is not None]]
         names = [row_name(self.index, row) for row in rows if row is not None]
-        lines = [
-            (row if place == 0 else "", column, *map(_number, numbers)) if joint else (row, *map(_number, numbers))
-            for row, of_columns in zip(names, zip(*map(some._summary, self.columns), strict=True), strict=True)
-            for place, (column, numbers) in enumerate(zip(self.columns, of_columns, strict=True))
-        ]
+        some = self[[row for row in rows if row is not None]]
+        numbers = np.stack([some._summary(name) for name in self.columns], axis=1).reshape(-1, len(SUMMARY))
+        cells = zip(*map(_cells, numbers.T), strict=True)
+        stubs = [(name if i == 0 else "", own)[: 1 + joint] for name in names for i, own in enumerate(self.columns)]
+        body = [(*stub, *line) for stub, line in zip(stubs, cells, strict=True)]
         head = ("row", "column", *SUMMARY) if joint else (self.columns[0], *SUMMARY)
-        if None in rows:
-            lines.insert(rows.index(None) * len(self.columns), (GAP,) * len(head))
-        return Grid([head], lines, stubs=1 + joint, note=f"[{len(self):,} rows]" if None in rows else "")
+        hidden = None in rows
+        if hidden:
+            body.insert(rows.index(None) * len(self.columns), (GAP,) * len(head))
+        return Grid([head], body, stubs=1 + joint, note=f"[{len(self):,} rows]" if hidden else "")
 
     def __repr__(self) -> str:
         names = ", ".join(self.columns)
@@ -226,6 +243,8 @@ class Mixture:
         return self._grid().html() if len(self) and self.components.summarised else None
 
 
-def _number(number: float) -> str:
-    """A number with six digits."""
-    return f"{number:#.6g}".rstrip(".")
+def _cells(numbers: Floats) -> list[str]:
+    """Numbers with six digits, or, where all are whole, without any after the point."""
+    known = numbers[np.isfinite(numbers)]
+    whole = bool(((known == np.round(known)) & (np.abs(known) < MOST_WHOLE)).all())
+    return [f"{number + 0.0:.0f}" if whole else f"{number:#.6g}".rstrip(".") for number in numbers]
