@@ -133,9 +133,11 @@ def test_quantiles_of_many_rows_are_those_of_each_row() -> None:
 
 def test_narrow_components_far_from_each_other() -> None:
     components = GaussianComponents(np.array([[0.0, 1e300]]), np.array([[1e-290, 1e-3]]))
-    mixture = Mixture(np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]), components)
-    assert mixture.quantile(0.5)[:2] == pytest.approx([0.430727299295457e-290, 1e300], rel=1e-12)
-    assert mixture.cdf(mixture.quantile(0.5)[2])[2] == 0.5  # anywhere between
+    mixture = Mixture(np.array([[0.75, 0.25], [0.25, 0.75]]), components)
+    assert mixture.quantile(0.5) == pytest.approx([0.430727299295457e-290, 1e300], rel=1e-12)
+    assert np.isfinite(mixture.quantile([5e-324, 1e-310])).all()
+    between = GaussianComponents(np.array([[20.0, 0.0, 110.0]]), np.array([[1.0, 1.0, 2.0]]))
+    assert Mixture(np.array([[0.5, 0.0, 0.5]]), between).quantile(0.5).tolist() == [50.0]
     assert mixture.pdf(0.0)[0] == pytest.approx(0.75e290 / sqrt(2 * pi))
 
 
@@ -163,6 +165,7 @@ def test_the_ends_of_the_support(components: Components, pdf: list[Any], cdf: li
     for want, number in zip([*pdf, *cdf], [*mixture.pdf(points)[0], *mixture.cdf(points)[0]], strict=True):
         assert want is None or number == pytest.approx(want, rel=1e-14, abs=0, nan_ok=True)
     assert mixture.quantile([0, 1]).tolist() == [ends]
+    assert mixture.pdf([]).shape == mixture.quantile([]).shape == (1, 0)
 
 
 def test_a_component_without_weight_may_have_no_numbers() -> None:
@@ -170,6 +173,14 @@ def test_a_component_without_weight_may_have_no_numbers() -> None:
     mixture = Mixture(np.array([[1.0, 0.0]]), components)
     assert mixture.mean.tolist() == [exp(0.5)]
     assert mixture.sd == pytest.approx([sqrt((exp(1) - 1) * exp(1))])
+
+
+def test_the_spread_of_large_numbers() -> None:
+    random = np.random.default_rng(0)
+    weights = random.dirichlet(np.ones(3), 100)
+    near = GaussianComponents(np.array([[1.7e9, 1.7e9 + 2**-20, 1.7e9]]), np.full((1, 3), 1e-7))
+    p = weights[:, 1]
+    np.testing.assert_allclose(Mixture(weights, near).sd, np.sqrt(1e-14 + p * (1 - p) * 2**-40), rtol=1e-12)
 
 
 def test_joint_distributions() -> None:

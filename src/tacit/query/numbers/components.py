@@ -152,7 +152,7 @@ class DensityComponents(Components):
 
     def logs(self, x: Floats) -> Floats:
         logs = np.asarray(self.log_density(x.reshape(-1)), dtype=np.float64)
-        return logs.reshape(*x.shape, -1)
+        return logs.reshape(*x.shape, logs.shape[-1])
 
     def cumulative(self, x: Floats) -> Floats:
         raise _unknown("a probability of at most x")

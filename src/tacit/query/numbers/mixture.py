@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tacit.base.errors import TacitError
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, row_name
 from tacit.base.text import plural, shown
 from tacit.base.version import package
@@ -86,7 +86,8 @@ class Mixture:
     @property
     def mean(self) -> Floats:
         """The mean: (rows,), or (rows, columns) of several columns."""
-        return self._average(self.components.means())
+        heaviest, apart = self._means()
+        return heaviest + self._average(apart)
 
     @property
     @np.errstate(over="ignore", invalid="ignore")
@@ -105,9 +106,16 @@ class Mixture:
         return self._average(components.cov + apart[..., :, None] * apart[..., None, :])
 
     @np.errstate(over="ignore", invalid="ignore")
+    def _means(self) -> tuple[Floats, Floats]:
+        """The mean of the heaviest component, and how much greater that of each is: equal ones differ by exactly 0."""
+        means = self.components.means()
+        heaviest = means[np.arange(len(self)) % len(means), self.weights.argmax(axis=1)]
+        return heaviest, np.asarray(means - heaviest[:, None])
+
     def _apart(self) -> Floats:
         """How far the mean of each component is from the mean of all."""
-        return np.asarray(self.components.means() - self.mean[:, None])
+        _, apart = self._means()
+        return np.asarray(apart - self._average(apart)[:, None])
 
     @np.errstate(over="ignore", invalid="ignore")
     def _average(self, values: Floats) -> Floats:
@@ -159,15 +167,16 @@ class Mixture:
     def _at(self, x: Any, values: Callable[[Components, Floats], Floats]) -> Floats:
         """The weighted sum of what the components have at some points: (rows,) of one, (rows, k) of several."""
         points, one = self._points(x)
-        mixed = np.empty((len(self), len(points)))
-        step = len(points) if not self.components.shared else 0  # shared ones are computed once
         with np.errstate(all="ignore"):
-            for rows in self._blocks(len(self), step):
-                own = values(self.components.rows(rows), points[None])
-                weights = self.weights[rows]
-                mixed[rows] = weights @ own[0].T if len(own) == 1 else np.matmul(own, weights[:, :, None])[:, :, 0]
-        mixed[:, np.isnan(points.reshape(len(points), -1)).any(axis=1)] = np.nan
-        return mixed[:, 0] if one else mixed
+            if self.components.shared:
+                mixed = self.weights @ values(self.components, points[None])[0].T
+            else:
+                mixed = np.empty((len(self), len(points)))
+                for rows in self._blocks(len(self), len(points)):
+                    own = values(self.components.rows(rows), points[None])
+                    mixed[rows] = np.matmul(own, self.weights[rows, :, None])[:, :, 0]
+        mixed[:, np.isnan(flat(points)).any(axis=1)] = np.nan
+        return np.asarray(mixed[:, 0] if one else mixed)
 
     def _points(self, x: Any) -> tuple[Floats, bool]:
         """Points (k,), or (k, columns), and whether x was just one."""
@@ -182,8 +191,8 @@ class Mixture:
         return (points[None], True) if points.ndim == axes else (points, False)
 
     def _blocks(self, count: int, points: int = 1) -> Iterator[slice]:
-        """So many rows in blocks, of which each has numbers of components at some points; in one if at none."""
-        size = max(1, BLOCK // max(1, points * self.weights.shape[1])) if points else max(1, count)
+        """So many rows in blocks, each with not too many numbers of components at some points."""
+        size = max(1, BLOCK // max(1, points * self.weights.shape[1]))
         return (slice(first, first + size) for first in range(0, count, size))
 
     def to_pandas(self) -> Any:

@@ -9,6 +9,7 @@ from scipy.special import ndtr, ndtri, pdtr
 from tacit.base.floats import Floats
 
 ROUNDING = 4 * np.finfo(np.float64).eps
+NEAR = 1e-3  # relative error of a probability from which on Newton's method needs no probit
 LARGEST = np.finfo(np.float64).max
 ROOT_2PI = np.sqrt(2 * np.pi)
 
@@ -23,26 +24,20 @@ def gaussian_quantiles(weights: Floats, mean: Floats, sd: Floats, level: float) 
 
 
 def _lower_quantiles(weights: Floats, mean: Floats, sd: Floats, level: float) -> Floats:
-    """Newton's method on the probit of the distribution function, which is straight if there is one component.
-
-    Bisection takes over where a step leaves the range that is left, or does not halve the one before.
-    """
+    """Newton's method, with bisection where a step leaves the range that is left, or does not halve the one before."""
     total = weights.sum(axis=1)
     own = np.clip(mean + sd * ndtri(level), -LARGEST, LARGEST)  # of each component: the mixture's is between these
     low, high = _range(weights, own)
-    x = np.clip((weights * own).sum(axis=1) / total, low, high)
+    x = np.fmax(np.fmin(_guess(weights, mean, sd, level), high), low)  # also where it is out of the range of floats
     found, rows, last = np.empty(len(weights)), np.arange(len(weights)), high - low
     while len(rows):
-        z = (x[:, None] - mean) / sd
-        below = (weights * ndtr(z)).sum(axis=1) / total
-        density = (weights / sd * np.exp(-0.5 * z * z)).sum(axis=1) / total  # times ROOT_2PI
-        probit = ndtri(below)
-        step = (ndtri(level) - probit) * np.exp(-0.5 * probit * probit) / density
-        low, high = np.where(below < level, x, low), np.where(below < level, high, x)
+        excess, exact, step = _newton(x, weights, mean, sd, level * total)
+        low, high = np.where(excess < 0, x, low), np.where(excess < 0, high, x)
+        # a step that rounds to nothing would not tell whether the quantile has been passed
+        step = np.copysign(np.maximum(np.abs(step), ROUNDING * np.abs(x)), -excess)
         newton, middle = x + step, _middle(low, high)
         trusted = (low < newton) & (newton < high) & (np.abs(step) < 0.5 * last)
-        close = (np.abs(below - level) <= ROUNDING * level) | (np.abs(step) <= ROUNDING * np.abs(x))
-        done = close | (middle <= low) | (middle >= high)
+        done = exact | np.isnan(excess) | (high - low <= 2 * ROUNDING * np.abs(x)) | (middle <= low) | (middle >= high)
         found[rows[done]] = x[done]
         x, last = np.where(trusted, newton, middle), np.where(trusted, np.abs(step), high - low)
         if done.any():
@@ -50,6 +45,45 @@ def _lower_quantiles(weights: Floats, mean: Floats, sd: Floats, level: float) ->
             rows, x, low, high, last = rows[left], x[left], low[left], high[left], last[left]
             weights, mean, sd, total = weights[left], mean[left], sd[left], total[left]
     return found
+
+
+def _newton(
+    x: Floats, weights: Floats, mean: Floats, sd: Floats, wanted: Floats
+) -> tuple[Floats, NDArray[np.bool_], Floats]:
+    """By how much the probability of at most x exceeds what is wanted, whether only by rounding, and a step.
+
+    The excess is a sum of tails, which have all their digits where components are far from each other. While it is
+    large, the step is one on the probit, which is a straight line if there is one component.
+    """
+    z = (x[:, None] - mean) / sd
+    before = z >= 0
+    tails = weights * ndtr(-np.abs(z))
+    whole = np.where(before, weights, 0.0).sum(axis=1) - wanted
+    excess = whole + np.where(before, -tails, tails).sum(axis=1)
+    exact = np.abs(excess) <= ROUNDING * (np.abs(whole) + tails.sum(axis=1))
+    density = (weights / sd * np.exp(-0.5 * z * z)).sum(axis=1) / ROOT_2PI
+    total = weights.sum(axis=1)
+    probit = ndtri((wanted + excess) / total)
+    slope = density / total * ROOT_2PI * np.exp(0.5 * probit * probit)
+    far = np.abs(excess) > NEAR * wanted
+    return excess, exact, np.where(far, (ndtri(wanted / total) - probit) / slope, -excess / density)
+
+
+def _guess(weights: Floats, mean: Floats, sd: Floats, level: float) -> Floats:
+    """The quantile (rows,) if components did not overlap: that of one component, after all before it.
+
+    Where it is between two components, it is as many standard deviations from the one as from the other.
+    """
+    rows, order = np.arange(len(weights)), mean.argsort(axis=1)
+    upto = np.take_along_axis(weights, order, axis=1).cumsum(axis=1)
+    wanted = level * upto[:, -1]
+    place = (upto >= wanted[:, None]).argmax(axis=1)
+    after = (upto > wanted[:, None]).argmax(axis=1)
+    one, other = (rows, order[rows, place]), (rows, order[rows, after])
+    share = 1 - (upto[rows, place] - wanted) / weights[one]
+    inside = mean[one] + sd[one] * ndtri(np.clip(share, ROUNDING, 1 - ROUNDING))
+    between = mean[one] + (mean[other] - mean[one]) * (sd[one] / (sd[one] + sd[other]))
+    return np.asarray(np.where(place == after, inside, between))
 
 
 def poisson_quantiles(weights: Floats, rate: Floats, level: float) -> Floats:
