@@ -20,8 +20,9 @@ from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
 from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.query.factor_query import FactorQuery
-from tacit.query.intervals import OpenIntervalWarning
 from tacit.query.network import Network
+from tacit.query.numbers.intervals import OpenIntervalWarning
+from tacit.query.numbers.mixture import Mixture
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ __all__ = [
     "ImpossibleEvidenceWarning",
     "LogNormal",
     "MissingColumnWarning",
+    "Mixture",
     "Mux",
     "Network",
     "NetworkError",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from tacit.base import html
 
@@ -59,3 +60,11 @@ def probability(number: float) -> str:
     ('0.250000', '3.00e-09', '0.000000')
     """
     return f"{number:.2e}" if 0 < number < 1e-4 else f"{number:.6f}"
+
+
+def row_name(index: Any, row: int | None) -> str:
+    """The index of a row in its frame, or its number."""
+    if row is None:
+        return GAP
+    name = row if index is None else index[row]
+    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)

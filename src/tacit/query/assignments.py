@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
-from tacit.base.grid import GAP, Grid, ends, probability
+from tacit.base.grid import GAP, Grid, ends, probability, row_name
 from tacit.base.html import table
 from tacit.base.text import plural
 from tacit.base.version import package
@@ -24,8 +24,8 @@ from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
 from tacit.model.variable import Variable
 from tacit.query.answer import warn_impossible
-from tacit.query.intervals import numbers_inside
-from tacit.query.probabilities import MAX_LINES, index_of, row_name
+from tacit.query.numbers.intervals import numbers_inside
+from tacit.query.probabilities import MAX_LINES, index_of
 from tacit.query.query import Query
 
 Labels = NDArray[Any]

@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
-from tacit.base.grid import GAP, Grid, ends, probability
+from tacit.base.grid import GAP, Grid, ends, probability, row_name
 from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
@@ -302,14 +302,6 @@ def joint_columns(states: Iterable[tuple[str, Iterable[Label]]]) -> Iterator[str
     """The names of columns for all combinations of states of some variables: `A.true,B.lo`."""
     columns = [[state_column(name, label) for label in labels] for name, labels in states]
     return map(",".join, itertools.product(*columns))
-
-
-def row_name(index: Any, row: int | None) -> str:
-    """The index of a row in its frame, or its number."""
-    if row is None:
-        return GAP
-    name = row if index is None else index[row]
-    return ", ".join(map(str, name)) if isinstance(name, tuple) else str(name)
 
 
 def _plain(thing: Any) -> Any:

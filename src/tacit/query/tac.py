@@ -21,8 +21,8 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
-from tacit.query.intervals import means, quantiles
 from tacit.query.network import Network
+from tacit.query.numbers.intervals import means, quantiles
 from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.selection import Selected

@@ -19,7 +19,7 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.variable import Label, Variable
-from tacit.query.intervals import means
+from tacit.query.numbers.intervals import means
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list

@@ -62,16 +62,11 @@ def means(variable: Variable, posterior: Floats) -> Floats:
 
 def quantiles(variable: Variable, posterior: Floats, q: Any) -> Floats:
     """Quantiles of a number by the posterior (rows, states) of its interval: (rows,), or (rows, len(q)) of several."""
-    try:
-        shares = np.asarray(q, dtype=np.float64)
-    except (TypeError, ValueError):
-        shares = np.array(np.nan)
-    if shares.ndim > 1 or not ((shares >= 0) & (shares <= 1)).all():
-        raise TacitError(f"q is {shown(q)}, expected a number from 0 to 1, or a sequence of them")
+    levels = shares(q)
     low, high = _finite_ends(variable, "a quantile")
     upto = np.cumsum(posterior, axis=1)  # the probability of each interval and all before it
-    answers, used = np.empty((len(posterior), shares.size)), np.zeros(posterior.shape, dtype=np.bool_)
-    for i, share in enumerate(shares.reshape(-1).tolist()):
+    answers, used = np.empty((len(posterior), levels.size)), np.zeros(posterior.shape, dtype=np.bool_)
+    for i, share in enumerate(levels.reshape(-1).tolist()):
         wanted = np.minimum(share * upto[:, -1], upto[:, -1])[:, None]
         possible = posterior > 0
         place = ((upto >= wanted) & possible).argmax(axis=1)[:, None]
@@ -84,7 +79,18 @@ def quantiles(variable: Variable, posterior: Floats, q: Any) -> Floats:
     impossible = np.asarray(np.isnan(posterior).any(axis=1))
     answers[impossible] = np.nan
     _warn_of_open(variable, used & ~impossible[:, None], "quantiles")
-    return answers[:, 0] if shares.ndim == 0 else answers
+    return answers[:, 0] if levels.ndim == 0 else answers
+
+
+def shares(q: Any, name: str = "q") -> Floats:
+    """Numbers from 0 to 1: one, or a sequence of them."""
+    try:
+        levels = np.asarray(q, dtype=np.float64)
+    except (TypeError, ValueError):
+        levels = np.array(np.nan)
+    if levels.ndim > 1 or not ((levels >= 0) & (levels <= 1)).all():
+        raise TacitError(f"{name} is {shown(q)}, expected a number from 0 to 1, or a sequence of them")
+    return levels
 
 
 def _warn_of_open(variable: Variable, used: NDArray[np.bool_], what: str) -> None:

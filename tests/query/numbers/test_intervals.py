@@ -14,7 +14,7 @@ import tacit
 from tacit.base.errors import TacitError
 from tacit.evidence.read import read_column
 from tacit.model.variable import variable
-from tacit.query.intervals import means, numbers_inside, quantiles
+from tacit.query.numbers.intervals import means, numbers_inside, quantiles
 
 
 def network() -> tacit.Network:

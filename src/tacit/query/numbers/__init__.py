@@ -1,0 +1,1 @@
+"""Answers that are numbers: means and quantiles of intervals, mixtures of densities."""
