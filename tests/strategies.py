@@ -13,8 +13,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import SELECTIONS
-from tacit.model.variable import Label, Variable
 
 TESTS = (">=", ">", "<=", "<")
 MAX_PARENTS = 3

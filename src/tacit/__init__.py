@@ -10,8 +10,8 @@ from tacit.base.errors import EvidenceError, FormatError, NetworkError, TacitErr
 from tacit.base.pickling import explain_former_modules
 from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
-from tacit.evidence.discretizing import DefaultBinsWarning
 from tacit.evidence.read import AmbiguousRowsWarning
+from tacit.evidence.summaries.discretizing import DefaultBinsWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -27,8 +27,8 @@ from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
     from tacit.engines.circuit import Circuit
-    from tacit.evidence.discretizing import discretize
     from tacit.evidence.read import AmbiguousEvidenceError
+    from tacit.evidence.summaries.discretizing import discretize
     from tacit.evidence.tables.columns import AmbiguousColumnError
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
@@ -95,7 +95,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "discretize": "tacit.evidence.discretizing",
+    "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(("Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"),
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),

@@ -21,6 +21,7 @@ from tacit.base.errors import EvidenceError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.evidence.column import Evidence
+from tacit.evidence.density_column import scale_of, with_densities
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.model import Model
@@ -70,20 +71,27 @@ def joint(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None 
     >>> joint(examples.abc(), "B", {"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.1042, 0.0738]])
     """
+    joints, scale = _joints(net, query, evidence)
+    return np.asarray(joints * np.exp(scale).reshape(-1, *[1] * (joints.ndim - 1)))
+
+
+def posterior(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
+    """P*(q) for every state of the query: as `joint`; NaN where the evidence has probability zero."""
+    joints, _ = _joints(net, query, evidence)
+    total = joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
+    result: Floats = np.divide(joints, total, out=np.full_like(joints, np.nan), where=total > 0)
+    return result
+
+
+def _joints(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None) -> tuple[Floats, Floats]:
+    """The joint of every row, (rows, states...), divided by exp(scale) (rows,), by which densities are."""
     names = (query,) if isinstance(query, str) else tuple(query)
     for name in names:
         net.variable(name)  # an unknown name is an error here
     known = _read(net, evidence, names)
     rows = [known.likelihoods(i) for i in range(known.rows)]
-    return np.stack([_marginal(_select(net, row).network, {}, net.variables, names, row) for row in rows])
-
-
-def posterior(net: Model, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Floats:
-    """P*(q) for every state of the query: as `joint`; NaN where the evidence has probability zero."""
-    joints = joint(net, query, evidence)
-    total = joints.sum(axis=tuple(range(1, joints.ndim)), keepdims=True)
-    result: Floats = np.divide(joints, total, out=np.full_like(joints, np.nan), where=total > 0)
-    return result
+    joints = np.stack([_marginal(_select(net, row).network, {}, net.variables, names, row) for row in rows])
+    return joints, scale_of(known.columns, known.rows)
 
 
 def filtered(net: Model, name: str, evidence: EvidenceLike | None = None) -> Floats:
@@ -130,7 +138,7 @@ def _entropy(distributions: Floats) -> Floats:
 
 
 def _read(net: Model, evidence: EvidenceLike | None, queries: Sequence[str] = ()) -> Evidence:
-    return read(evidence, [net.variable(n) for n in net], queries=queries)
+    return with_densities(read(evidence, [net.variable(n) for n in net], queries=queries), net)
 
 
 def _select(net: Model, likelihoods: Mapping[str, Floats]) -> SelectedNetwork:
@@ -172,8 +180,12 @@ def _marginal(
     keep: tuple[str, ...],
     likelihoods: Mapping[str, Floats],
 ) -> Floats:
-    """The joint probability of the states of `keep` and the evidence, by enumeration over `over`."""
-    names = list(over)
+    """The joint probability of the states of `keep` and the evidence, by enumeration over `over`.
+
+    What is observed of a continuous variable is a likelihood of its parents' joint states; it has no states of its own.
+    """
+    seen = [n for n in over if net.variable(n).continuous and n in likelihoods]
+    names = [n for n in over if not net.variable(n).continuous]
     shape = tuple(net.variable(n).card for n in names)
     if math.prod(shape) > MAX_STATES or len(names) > MAX_VARIABLES:
         limits = f"(limits {MAX_STATES:,} and {MAX_VARIABLES}); compile the query instead"
@@ -187,6 +199,10 @@ def _marginal(
         product = product * _spread(table, [axis[n] for n in family], len(names))
         if name in likelihoods:
             product = product * _spread(likelihoods[name], [axis[name]], len(names))
+    for name in seen:
+        parents = net.parents(name)
+        table = likelihoods[name].reshape([net.variable(p).card for p in parents])
+        product = product * _spread(table, [axis[p] for p in parents], len(names))
     kept: Floats = product.sum(axis=tuple(axis[n] for n in names if n not in keep))
     order = [n for n in names if n in keep]
     return kept.transpose([order.index(n) for n in keep])

@@ -15,7 +15,7 @@ from tacit.clusters.work import plain_errors
 from tacit.evidence.read import AmbiguousEvidenceError
 from tacit.evidence.tables.messages import in_file, in_partition
 from tacit.learn.fitting.data import read_labels
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 ODD = "a, row 7: b"  # a name that looks like a place in a message
 

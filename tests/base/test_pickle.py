@@ -75,7 +75,7 @@ def test_a_pickle_of_another_form_is_refused_before_it_is_read(make, monkeypatch
     thing.unreadable = Unreadable()
     data = pickle.dumps(thing)
     monkeypatch.undo()
-    with pytest.raises(tacit.FormatError, match=r"tacit 7\.0 pickled it in form 3, .* reads form 2; .* tacit\.save"):
+    with pytest.raises(tacit.FormatError, match=r"tacit 7\.0 pickled it in form 4, .* reads form 3; .* tacit\.save"):
         pickle.loads(data)
 
 

@@ -12,7 +12,7 @@ import pytest
 import tacit
 from tacit import EvidenceError, semantics
 from tacit.evidence.read import read
-from tacit.model.variable import variable
+from tacit.model.elements.variable import variable
 from tests.helpers import close
 
 pytest.importorskip("typer")

@@ -25,7 +25,7 @@ from tacit.engines.native.auto import Auto
 from tacit.engines.native.native_engine import NativeEngine
 from tacit.evidence.likelihoods import normalised
 from tacit.learn.fitting.parameters import Parameters
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tacit.torch import TACModule
 from tests.helpers import close
 from tests.switching import forced

@@ -14,7 +14,7 @@ import tacit
 from tacit import EvidenceError, semantics
 from tacit.evidence.read import read, read_column
 from tacit.learn.fitting.data import read_labels
-from tacit.model.variable import variable
+from tacit.model.elements.variable import variable
 from tests.helpers import close
 
 nan = np.nan

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.base.errors import TacitError
-from tacit.evidence.discretizing import mdl_cuts, quantile_cuts, short_number
 from tacit.evidence.intervals import codes_of_numbers
-from tacit.model.intervals import checked_edges
+from tacit.evidence.summaries.discretizing import mdl_cuts, quantile_cuts, short_number
+from tacit.model.elements.intervals import checked_edges
 
 
 def entropy(classes: list[int]) -> float:

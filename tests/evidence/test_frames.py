@@ -15,7 +15,7 @@ from tacit import EvidenceError
 from tacit.evidence import labels as module
 from tacit.evidence.frames import Plain, TextColumn, is_framed, unpack
 from tacit.evidence.read import read, read_column
-from tacit.model.variable import Variable, variable
+from tacit.model.elements.variable import Variable, variable
 
 BIG = 2**53
 NUMBER = int | float

@@ -20,8 +20,8 @@ import tacit
 from tacit.base.errors import EvidenceError, NetworkError
 from tacit.evidence.intervals import code_of_number, codes_of_numbers
 from tacit.evidence.read import read_column
-from tacit.model.intervals import checked_edges, interval_names
-from tacit.model.variable import Variable, variable
+from tacit.model.elements.intervals import checked_edges, interval_names
+from tacit.model.elements.variable import Variable, variable
 
 AGE = variable("Age", None, [0, 18, 40, 65, 120])
 WHOLE = [0, 17, 18, 39, 40, 64, 65, 120, 3]

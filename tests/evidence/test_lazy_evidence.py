@@ -21,7 +21,7 @@ from tacit import EvidenceError, examples
 from tacit.evidence.column import Column, Kind
 from tacit.evidence.likelihoods import as_given
 from tacit.evidence.read import read, read_column
-from tacit.model.variable import Variable, variable
+from tacit.model.elements.variable import Variable, variable
 from tests.helpers import ENGINES, close, tries
 from tests.strategies import networks
 

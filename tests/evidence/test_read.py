@@ -17,7 +17,7 @@ from tacit import EvidenceError, Network, examples, semantics
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import read, read_column
 from tacit.evidence.tables.columns import choose
-from tacit.model.variable import Variable, variable
+from tacit.model.elements.variable import Variable, variable
 from tests.helpers import close
 from tests.strategies import evidence, networks
 

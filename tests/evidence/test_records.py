@@ -6,7 +6,7 @@ import pytest
 
 import tacit
 from tacit import EvidenceError
-from tacit.evidence.observed_states import MAX_OBSERVED, observed_states
+from tacit.evidence.summaries.observed_states import MAX_OBSERVED, observed_states
 from tests.helpers import close
 
 ROWS = {"A": ["true", "false", None], "C": ["lo", "hi", "hi"]}

@@ -11,7 +11,7 @@ from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.read import AmbiguousEvidenceError, read, read_column
 from tacit.evidence.states import code_in_any_case, label_of, numbers_spelled
 from tacit.evidence.tables.columns import spelled
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tests.helpers import close
 
 OF = Variable("N", ("0", "1"))  # as BIF files have them

@@ -129,7 +129,7 @@ def test_a_file_that_is_no_network_is_refused(path, content, message):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("version", 4, "document.version 4 is not known; this release reads versions 1 to 3"),
+        ("version", 5, "document.version 5 is not known; this release reads versions 1 to 4"),
         ("name", 5, "document.name is an integer, expected a string or null"),
         ("nodes", {}, "document.nodes is an object, expected a list"),
         ("nodes 1", 3, "nodes[1] is an integer, expected an object"),
@@ -139,7 +139,7 @@ def test_a_file_that_is_no_network_is_refused(path, content, message):
         ("nodes 1 parents", [["A"]], "nodes[1]: node 'B': parent ['A'] is not in the network"),
         ("nodes 1 states", [1, 1, 2], "nodes[1]: node 'B': state 1 is listed twice"),
         ("nodes 1 states", [1, 2], "nodes[1]: node 'B': table has shape (2, 3), expected (2, 2)"),
-        ("nodes 1 cpt kind", "cpt", "nodes[1].cpt.kind 'cpt' is not known; expected table, testing"),
+        ("nodes 1 cpt kind", "cpt", "nodes[1].cpt.kind 'cpt' is not known; expected one of table, testing"),
         ("nodes 0 cpt table", [0.3, 0.8], "nodes[0]: table: sums to 1.1, expected 1"),
         ("nodes 0 cpt table", 0.5, "nodes[0].cpt.table is a number, expected a list"),
         ("nodes 0 cpt table", ["0.5", 0.5], "nodes[0].cpt.table is not a regular array: expected numbers (or null)"),

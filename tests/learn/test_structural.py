@@ -7,7 +7,7 @@ import tacit
 from tacit import CPT, NoisyOr, TestingCPT
 from tacit.learn.fitting.parameters import Parameters
 from tacit.learn.placing.refitting import open_table
-from tacit.model.distributions import structural
+from tacit.model.elements.distributions import structural
 from tests.helpers import close
 
 TINY = [[1.0, 1e-20], [0.4, 0.6]]

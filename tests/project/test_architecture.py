@@ -44,6 +44,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
     ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.query.numbers.continuous", "tacit.query.numbers.components"),  # loads scipy
     ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
@@ -229,7 +230,7 @@ def test_the_picture_is_drawn_from_the_table():
 @pytest.mark.parametrize(
     ("user", "used"),
     [
-        ("tacit.model.variable", "tacit.query.network"),  # a room above
+        ("tacit.model.elements.variable", "tacit.query.network"),  # a room above
         ("tacit.compiler.program", "tacit.evidence.read"),  # a room that is below, but is none of its business
         ("tacit.compiler.operations.operation", "tacit.compiler.program"),  # from a folder to what comes after it
         ("tacit.compiler.order.search", "tacit.compiler.diagrams.elimination"),  # between folders

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tacit.query.probabilities import Information, Marginals, Probabilities
 from tests.helpers import close
 

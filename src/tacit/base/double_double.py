@@ -111,6 +111,9 @@ class Twofold:
         return Twofold(high.squeeze(axis), _finite(low))
 
 
+LOG_2 = Twofold(np.asarray(0.6931471805599453), np.asarray(2.3190468138462996e-17))
+
+
 def two_sum(a: Floats | float, b: Floats | float) -> Twofold:
     """The sum of floats, exactly."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -136,7 +139,7 @@ def log(numbers: Floats | Twofold) -> Twofold:
     mantissa, exponent = np.frexp(np.where(regular, numbers, 1.0))
     small = mantissa < np.sqrt(0.5)
     mantissa, exponent = np.where(small, 2 * mantissa, mantissa), exponent - small
-    logs = _log_two() * exponent.astype(np.float64) + _log_near_one(mantissa)
+    logs = LOG_2 * exponent.astype(np.float64) + _log_near_one(mantissa)
     with np.errstate(divide="ignore", invalid="ignore"):
         return Twofold(np.where(regular, logs.high, np.log(numbers)), np.where(regular, logs.low, 0.0))
 
@@ -158,10 +161,6 @@ def _log_near_one(numbers: Floats) -> Twofold:
     for degree in degrees[PLAIN_TERMS:]:
         series = series * square + Twofold.of(1.0) / degree
     return series * ratio * 2.0
-
-
-def _log_two() -> Twofold:
-    return Twofold(np.asarray(0.6931471805599453), np.asarray(2.3190468138462996e-17))
 
 
 def _renormalized(high: Floats, low: Floats) -> Twofold:

@@ -24,6 +24,9 @@ MOVED = {  # modules of earlier releases that pages or pickles name, and where t
     "learn.placement": "learn.placing.placement",
     "learn.run": "learn.fitting.run",
     "learn.training": "learn.fitting.training",
+    "model.base_cpt": "model.elements.base_cpt",
+    "model.distributions": "model.elements.distributions",
+    "model.variable": "model.elements.variable",
     "naming": "evidence.column_names",
     "network": "query.network",
     "pickling": "base.pickling",
@@ -38,9 +41,9 @@ MOVED = {  # modules of earlier releases that pages or pickles name, and where t
     "theory.neural": "theory.universal.neural",
     "theory.robustness": "theory.certified.robustness",
     "unrolling": "model.unrolling",
-    "variable": "model.variable",
+    "variable": "model.elements.variable",
 }
-FORM = 2  # raise it whenever what one release pickles would be something else in the next
+FORM = 3  # raise it whenever what one release pickles would be something else in the next
 
 
 class Form:

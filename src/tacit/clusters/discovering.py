@@ -10,7 +10,7 @@ from typing import Any
 from tacit.base.errors import EvidenceError
 from tacit.clusters.learning import ClusterTable, Tables, batches, check_weights
 from tacit.clusters.plan import Columns
-from tacit.evidence.column_summary import ColumnSummary
+from tacit.evidence.summaries.column_summary import ColumnSummary
 from tacit.evidence.tables.columns import Source
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.learn.discovering.coded_table import (

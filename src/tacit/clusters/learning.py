@@ -16,7 +16,7 @@ from tacit.learn.estimating.sources import one_column, row_batches
 from tacit.learn.fitting.data import Data, checked_weights, read_labels
 from tacit.learn.fitting.labelled import LabelledRows, Part, some_rows
 from tacit.learn.partitions import Broadcast, Distributed
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 from tacit.query.tac import TAC
 
 Tables = Iterable[Any]  # pandas frames or pyarrow tables, one after the other: the rows of a partition

@@ -17,7 +17,7 @@ from tacit.evidence.column_names import warn_missing
 from tacit.evidence.read import AmbiguousEvidenceError, first_state
 from tacit.evidence.tables.columns import Source, columns_of, find, floats_of, refuse_misspelt
 from tacit.evidence.tables.csv_parquet import repeated
-from tacit.model.variable import Variable, similar, state_column
+from tacit.model.elements.variable import Variable, similar, state_column
 
 MAX_NAMES = 20  # of columns in a message
 

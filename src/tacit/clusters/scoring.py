@@ -15,7 +15,7 @@ from tacit.clusters.plan import MAX_NAMES, Columns, has, hinting, planned
 from tacit.clusters.work import Remote
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.evidence.tables.messages import in_partition
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 from tacit.query.answer_columns import AnswerColumns, PosteriorColumns, SampleColumns
 from tacit.query.tac import TAC
 

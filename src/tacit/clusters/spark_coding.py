@@ -22,7 +22,7 @@ from tacit.base.errors import EvidenceError
 from tacit.clusters.plan import Columns
 from tacit.evidence.column import Column
 from tacit.evidence.read import read_column
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 MAX_STATES = 32  # which Spark compares one after the other
 WORD_BITS = 63  # of a whole number that are used

@@ -176,6 +176,7 @@ class Builder:
             replace(op, inputs=tuple(place[j] for j in op.inputs)) if op.inputs else op for op in used_operations
         )
         axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, ops.Select) else ()))}
+        axes.update(op.variable for op in operations if isinstance(op, ops.Likelihood))
         return Program(
             operations=operations,
             sizes={a: self.sizes[a] for a in self.sizes if a in axes},

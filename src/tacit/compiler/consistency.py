@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import BaseDensity
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
@@ -78,6 +79,8 @@ def supported(net: Model, name: str, left: Mapping[str, States], node_only: bool
             return _in_noisy_or(cpt, above, own)
         case Mux():
             return _in_mux(cpt, parents, above, own)
+        case BaseDensity():
+            return [*above, own]  # no density is 0 everywhere
 
 
 def _in_table(support: NDArray[np.bool_], left: list[States], last_only: bool) -> list[States]:

@@ -25,6 +25,7 @@ from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Paramet
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
+from tacit.model.densities import BaseDensity
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
@@ -75,12 +76,17 @@ def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: 
             return _noisy_or(name, cpt, parents, names)
         case Mux():
             return list(_mux(net, name, cpt, readings.get(cpt.selector)))
+        case BaseDensity():
+            return []  # an observed value is a likelihood of the parents' states, and others say nothing
         case TestingCPT():
             raise AssertionError("testing nodes are flattened, not initialised")
 
 
 def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -> list[IndexedFactor]:
-    """The likelihoods of a variable with soft evidence."""
+    """The likelihoods of a variable with soft evidence; observed numbers make those of the parents' joint states."""
+    if net.variable(name).continuous:
+        parents = net.parents(name)
+        return [whole(Likelihood(name, parents), [net.variable(parent).card for parent in parents])]
     return _read_or_whole(name, Likelihood(name, (name,)), [net.variable(name).card], readings)
 
 

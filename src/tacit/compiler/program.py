@@ -20,7 +20,8 @@ from tacit.base.text import plural
 from tacit.compiler import operations as ops
 from tacit.compiler.operations import Axes, Axis, Operation, Setting
 from tacit.model.cpt import THRESHOLDS, AnyCPT
-from tacit.model.distributions import structural
+from tacit.model.densities import BaseDensity
+from tacit.model.elements.distributions import structural
 from tacit.model.model import Model
 
 
@@ -302,6 +303,8 @@ def _same_numbers(old: AnyCPT, new: AnyCPT, fixed: bool) -> bool:
     if fixed and getattr(new, "learn", False):
         return False
     now = new.parts()
+    if isinstance(old, BaseDensity):
+        return True  # whose numbers make likelihoods, and are in no program
     for part, before in old.parts().items():
         built_in = np.full(before.shape, fixed) | structural(before)
         if part != THRESHOLDS and (before[built_in] != now[part][built_in]).any():

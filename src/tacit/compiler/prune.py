@@ -49,7 +49,9 @@ def prune(net: Model, question: Question) -> Pruned:
     # where selection is general, what is below a node without its parents would be seen from elsewhere
     kept = _behind_tests(net, nodes) if net.selection == "general" else set()
     determined = frozenset(
-        n for n in nodes if len(states[n]) == 1 and n not in telling and not selections[n] and n not in kept
+        n
+        for n in nodes
+        if len(states[n]) == 1 and not (n in telling or selections[n] or n in kept or net.variable(n).continuous)
     )
     return Pruned(relevant(net, (*asked, *telling), determined), states, determined)
 

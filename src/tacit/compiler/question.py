@@ -22,6 +22,9 @@ class Question:
 
     `reports` names testing nodes without children that have no say in the result, either. Each tells the posterior of
     its parents given a part of the evidence: what is named beside it, and what earlier ones know.
+
+    Variables that are `whole` index no tables, also where their state is known in every row: the parents of what has a
+    density, whose values are likelihoods of all their states.
     """
 
     query: tuple[str, ...] = ()
@@ -35,11 +38,12 @@ class Question:
     index: bool = True
     by_row: bool = False
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    whole: tuple[str, ...] = ()
 
     @cached_property
     def indexed(self) -> frozenset[str]:
         """The variables whose state indexes tables: a query keeps its axis, also where its state is known."""
-        return frozenset((*self.hard, *self.do) if self.index else ()).difference(self.query)
+        return frozenset((*self.hard, *self.do) if self.index else ()).difference(self.query, self.whole)
 
     @cached_property
     def soft(self) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ def compile_program(
     for name in order or ():
         net.node(name)
     approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
+    question = with_densities(net, question)
     task = Compilation(net.cut(question.do) if question.do else net, question, approach, EVIDENCE_PER_STRUCTURE[dtype])
     if order is not None:
         return task.eliminated(replace(approach, planner=following(order), reuse_marginals=False))[:2]
@@ -64,6 +65,15 @@ def compile_program(
     if not task.candidates:
         raise task.refusals[-1]
     return task.cheapest[:2]
+
+
+def with_densities(net: Model, question: Question) -> Question:
+    """A question that keeps the axes of the parents of all densities, and asks for no states of these themselves."""
+    dense = net.continuous
+    if not dense:
+        return question
+    whole = tuple(dict.fromkeys(parent for name in dense for parent in net.parents(name)))
+    return replace(question, best=tuple(name for name in question.best if name not in dense), whole=whole)
 
 
 def price(program: Program) -> float:
@@ -150,7 +160,8 @@ class Diagrams(Task):
         """Whether many entries of the tables are known to be 0 or 1."""
         if not self.possible:
             return False
-        parts = (part for name in self.pruned.nodes for part in self.net.cpt(name).parts().items())
+        names = [name for name in self.pruned.nodes if not self.net.variable(name).continuous]
+        parts = (part for name in names for part in self.net.cpt(name).parts().items())
         tables = [table for name, table in parts if name != THRESHOLDS]
         known = sum(int(((table == 0) | (table == 1)).sum()) for table in tables)
         return known >= KNOWN_SHARE * sum(table.size for table in tables)
@@ -265,7 +276,7 @@ def trace(net: Model, query: Sequence[str], evidence: Sequence[str]) -> Program:
     Nothing is dropped but barren nodes: every state stays, and nothing is rescaled. This is what
     `TAC.circuit(fold=False)` shows; queries run on the cheaper `compile_program`.
     """
-    question = Question(tuple(query), tuple(evidence), every_state=True)
+    question = with_densities(net, Question(tuple(query), tuple(evidence), every_state=True))
     pruned = prune(net, question)
     planner, never = following(global_order(net, pruned, question, only_min_fill=True)), 2**62
     approach = Approach(planner, never, reuse_marginals=False, enter_evidence_first=True)

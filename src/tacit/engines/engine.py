@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
@@ -18,6 +18,7 @@ from tacit.base.floats import Floats
 from tacit.compiler.program import Program
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, added
 from tacit.evidence.column import Column, blocks, take
+from tacit.evidence.density_column import DensityColumn, lost_rows
 
 T = TypeVar("T")
 Columns = Mapping[str, Column]  # evidence by the names of variables
@@ -28,6 +29,7 @@ Kernel = Callable[..., float]
 
 MAX_CHUNK = 2**14  # rows
 CHUNK_ELEMENTS = 2**19  # entries alive at one time: a few megabytes, about the size of the caches
+LEAST_TRUSTED = {"float64": -128, "float32": -60}  # log2 of a joint beside which what underflows counts for nothing
 GRADIENT_ELEMENTS = 2**22  # entries kept for a backward pass: 32 megabytes, beyond which more rows gain nothing
 
 
@@ -114,11 +116,29 @@ class Engine(ABC):
     def run(self, columns: Columns, rows: int, selections: bool = False) -> Results:
         """Evaluate some rows of evidence; with `selections`, say how testing nodes were decided."""
         results = self.attempt(columns, rows, selections)
-        if results.imprecise is None:
-            return results
-        imprecise = np.flatnonzero(results.imprecise)
+        doubtful = self.doubtful(columns, results)
+        if doubtful is None:
+            return results if results.imprecise is None else replace(results, imprecise=None)
+        imprecise = np.flatnonzero(doubtful)
         replaced = self.fallback.run(take(columns, imprecise), len(imprecise), selections)
         return results.with_rows_replaced(imprecise, replaced)
+
+    def doubtful(self, columns: Columns, results: Results) -> NDArray[np.bool_] | None:
+        """The rows (rows,) that must be computed again, None if there is none: where digits may be lost.
+
+        Observed numbers often make densities that underflow beside others. Where the joint is of ordinary size that
+        counts for nothing, unless tests are decided by smaller sums on the way.
+        """
+        lost = lost_rows(columns, len(results.exponent))
+        if lost is None:
+            return results.imprecise
+        if results.imprecise is not None:
+            lost = lost | results.imprecise
+        if lost.any() and not self.program.selections:
+            with np.errstate(divide="ignore"):
+                size = np.log2(results.joint.sum(axis=0, dtype=np.float64)) + results.exponent
+            lost &= ~(size >= LEAST_TRUSTED[results.joint.dtype.name])
+        return lost if lost.any() else None
 
     def run_trusting(self, columns: Columns, rows: int, least: int) -> tuple[Results, NDArray[np.intp]]:
         """Evaluate some rows, where what underflows counts for nothing beside a joint of 2**`least` and more.
@@ -149,9 +169,10 @@ class Engine(ABC):
         if self.program.traced and self.tracer is not self:
             return self.tracer.descend(columns, rows, draws)
         descent = self.attempt_descent(columns, rows, draws)
-        if descent.results.imprecise is None:
+        doubtful = self.doubtful(columns, descent.results)
+        if doubtful is None:
             return descent
-        rare = np.flatnonzero(descent.results.imprecise)
+        rare = np.flatnonzero(doubtful)
         theirs = None if draws is None else draws[:, rare]
         return descent.with_rows_replaced(rare, self.fallback.descend(take(columns, rare), len(rare), theirs))
 
@@ -185,14 +206,15 @@ class Engine(ABC):
                 rescaled = np.ldexp(by_joint, (first.exponent - scale).astype(np.int32))
             if not first.imprecise:
                 first = self.attempt_gradients(columns, rows, rescaled, through_selection)
-        if not first.imprecise and first.gradients.finite:
+        underflown = lost_rows(columns, rows)
+        if not first.imprecise and first.gradients.finite and (underflown is None or not underflown.any()):
             return first.gradients
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
         if imprecise is not None:
             lost[imprecise] = True
-        elif (plain := self.attempt(columns, rows)).imprecise is not None:
-            lost |= plain.imprecise
+        elif (doubtful := self.doubtful(columns, self.attempt(columns, rows))) is not None:
+            lost |= doubtful
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
         if not rare.size and rescaled is by_joint:
             return first.gradients
@@ -307,6 +329,8 @@ def rows_too_small(columns: Columns, rows: int, dtype: np.dtype[np.floating]) ->
     """The rows with a likelihood that is too small for floats of some type: (rows,)."""
     small, smallest = np.zeros(rows, dtype=np.bool_), np.finfo(dtype).smallest_normal
     for column in columns.values():
+        if isinstance(column, DensityColumn) and dtype == np.float64:
+            continue  # which says itself what is lost
         likelihoods = column.likelihoods()
         small |= ((likelihoods > 0) & (likelihoods < smallest)).any(axis=0)
     return small

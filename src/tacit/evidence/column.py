@@ -22,7 +22,7 @@ from tacit.evidence.codes import MISSING
 from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, Mask, error_in_row
 from tacit.evidence.likelihoods import Numbers, normalised, numbers_of
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 CACHED_ROWS = 4096  # rows that stay in the cache between two looks at them
 

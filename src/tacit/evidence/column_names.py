@@ -16,7 +16,7 @@ from tacit.base.warnings import warn
 from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.frames import ConversionError, TextColumn, unpack
 from tacit.evidence.states import code_in_any_case
-from tacit.model.variable import Variable, similar, state_column
+from tacit.model.elements.variable import Variable, similar, state_column
 
 MAX_SUGGESTED = 8  # unused columns for which a similar variable is looked for, which is slow
 

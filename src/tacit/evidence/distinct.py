@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.evidence.column import Column, Evidence, take
+from tacit.evidence.density_column import DensityColumn
 
 N = TypeVar("N", bound=np.generic)
 MIN_ROWS = 64  # rows that are not worth a look
@@ -65,6 +66,7 @@ def _told_apart(column: Column) -> Iterator[tuple[NDArray[np.integer], int]]:
     if column.codes is not None:
         yield column.codes.astype(np.int64) + 1, column.variable.card + 1
         return
-    for likelihoods in column.likelihoods():
+    numbers = column.values.T if isinstance(column, DensityColumn) else column.likelihoods()
+    for likelihoods in numbers:
         different, own = np.unique(likelihoods, return_inverse=True)
         yield own, len(different)

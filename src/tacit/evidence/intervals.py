@@ -22,8 +22,8 @@ from tacit.base.text import shown
 from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.frames import smallest
 from tacit.evidence.numbers import as_number
-from tacit.model.intervals import Edges, number_text
-from tacit.model.variable import Variable, listed_states
+from tacit.model.elements.intervals import Edges, number_text
+from tacit.model.elements.variable import Variable, listed_states
 
 BLOCK_ROWS = 2**15  # whose comparisons stay in the cache
 NUMBER = int | float | np.integer | np.floating | np.bool_ | Decimal | Fraction

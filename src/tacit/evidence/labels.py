@@ -15,8 +15,8 @@ from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, T
 from tacit.evidence.intervals import code_of_number, codes_of_numbers
 from tacit.evidence.states import code_in_any_case
 from tacit.evidence.wrong_values import not_states
-from tacit.model.intervals import Edges
-from tacit.model.variable import Variable
+from tacit.model.elements.intervals import Edges
+from tacit.model.elements.variable import Variable
 
 Codes = NDArray[np.signedinteger[Any]]  # (rows,): the place of a state of its variable, MISSING, UNKNOWN or SEVERAL
 SEVERAL = -3

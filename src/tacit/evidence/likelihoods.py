@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats, noting_underflow
 from tacit.base.text import shown, shown_number
 from tacit.evidence.labels import error_in_row
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 BLOCK_ROWS = 2**14  # rows that stay in the cache while they are looked at several times
 Numbers = range | NDArray[np.int64]  # of rows, as messages name them

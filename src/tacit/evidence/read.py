@@ -32,10 +32,11 @@ from tacit.evidence.frames import (
 )
 from tacit.evidence.labels import FLOAT, GAPS, Mask, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
+from tacit.evidence.number_columns import columns_together, read_numbers
 from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
-from tacit.model.distributions import SUM_TOLERANCE
-from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
+from tacit.model.elements.distributions import SUM_TOLERANCE
+from tacit.model.elements.variable import DEFAULT_STATES, Variable, listed_states
 
 # Columns by name, a pandas / polars / pyarrow table, rows that name their fields, or a 2-D array of labels or floats.
 EvidenceLike = Mapping[str, Any] | Any
@@ -78,7 +79,7 @@ def read(
     allowed = set(names)
     unread, rows, framed = _split(evidence, [by_name[n] for n in names])
     answers = [name for name in queries if declared is None or name not in allowed]
-    unread = by_variable(unread, by_name, framed, answers)
+    unread = by_variable(columns_together(unread, variables), by_name, framed, answers)
     for name in unread:
         if name not in allowed:
             raise undeclared(name, names, queries)
@@ -163,14 +164,15 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
     if table.ndim != 2 or table.dtype.kind not in "fiubOUS":
         expected = "columns or rows by name (a mapping, a data frame, a list of dictionaries), or a 2-D array"
         raise EvidenceError(f"evidence of type {type(evidence).__name__} is not understood; expected {expected}")
-    if table.shape[1] != len(variables):
-        expected = f"{len(variables)}: {', '.join(v.name for v in variables)}"
+    names = [name for v in variables for name in (v.columns or (v.name,))]
+    if table.shape[1] != len(names):
+        expected = f"{len(names)}: {', '.join(names)}"
         raise EvidenceError(f"the evidence array has {plural(table.shape[1], 'column')}, expected {expected}")
     for v in variables if table.dtype.kind == "f" else ():
-        if v.card != 2 and not v.numeric:
+        if v.card != 2 and not (v.numeric or v.continuous):
             problem = f"but {v.name!r} has {v.card} states; pass labels, or a mapping"
             raise EvidenceError(f"a 2-D evidence array of floats needs binary variables, {problem}")
-    return {v.name: table[:, i] for i, v in enumerate(variables)}, len(table), False
+    return {name: table[:, i] for i, name in enumerate(names)}, len(table), False
 
 
 def named_columns(evidence: Any) -> Mapping[Any, Any] | None:
@@ -224,6 +226,9 @@ def read_column(
             problem = f" was read for the states {states}, so that it must be read again"
             raise EvidenceError(problem, variable=variable.name)
         return values if lazily or values.given is None else values.kept(), values.rows == 1
+    if variable.continuous:
+        numbers, broadcasts = read_numbers(variable, values, index)
+        return numbers if numbers is None or (lazily and not broadcasts) else numbers.kept(), broadcasts
     index = column_index(values) if index is None else index
     try:
         column, broadcasts = _referring(variable, values, framed)

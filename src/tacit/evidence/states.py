@@ -20,7 +20,7 @@ import numpy as np
 from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.intervals import code_of_text
 from tacit.evidence.numbers import as_number
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
 

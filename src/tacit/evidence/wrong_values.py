@@ -16,8 +16,8 @@ from tacit.base.text import shown
 from tacit.evidence.intervals import NUMBER, code_of_text, is_outside, problem_with
 from tacit.evidence.numbers import as_float
 from tacit.evidence.states import MISSING_WORDS
-from tacit.model.intervals import Edges
-from tacit.model.variable import Variable, listed_states, nearest
+from tacit.model.elements.intervals import Edges
+from tacit.model.elements.variable import Variable, listed_states, nearest
 
 MAX_SUGGESTED = 8  # different wrong values for which a similar state is looked for, which is slow
 COMMA_NUMBER = re.compile(r"[-+]?[0-9]+,[0-9]+")

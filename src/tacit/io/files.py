@@ -11,8 +11,8 @@ from typing import Any, Protocol, TypeVar
 from tacit.base.errors import FormatError, TacitError
 from tacit.io.formats import bif, ergo, hugin, json, netica, samiam, uai, xmlbif
 from tacit.io.parsing.content import read_bytes, suffix_of, write_text
+from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
-from tacit.model.variable import Label
 from tacit.query.network import Network
 
 T = TypeVar("T")

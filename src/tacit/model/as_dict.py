@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import FormatError, NetworkError, TacitError
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 FORMAT = "tacit-network"
-# the second one has a selection, which earlier releases would ignore, and more than two tables; the third one has bins
-VERSIONS = (1, 2, 3)
+# the second one has a selection, which earlier releases would ignore, and more than two tables; the third one has bins,
+# the fourth one densities
+VERSIONS = (1, 2, 3, 4)
+DENSITIES: dict[str, type[Gaussian | LogNormal | Poisson]] = {
+    kind.kind: kind for kind in (Gaussian, LogNormal, Poisson)
+}
 M = TypeVar("M", bound=Model)
 
 
@@ -27,10 +32,12 @@ def network_to_dict(net: Model) -> dict[str, Any]:
     for name in net.variables:
         lists = {"states": list(net.states(name)), "parents": list(net.parents(name))}
         bins = {} if (edges := net.bins(name)) is None else {"bins": edges_to_json(edges)}
-        nodes.append({"name": name, **lists, **bins, "cpt": cpt_to_dict(net.cpt(name))})
+        columns = {"columns": list(net.variable(name).columns)} if net.variable(name).continuous else {}
+        nodes.append({"name": name, **lists, **bins, **columns, "cpt": cpt_to_dict(net.cpt(name))})
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
     version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
     version = 3 if any("bins" in node for node in nodes) else version
+    version = 4 if any("columns" in node for node in nodes) else version
     return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
 
 
@@ -53,7 +60,10 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
             name, states = node.get("name", str), node.get("states", list)
             bins = node.array("bins", _edges) if "bins" in item else None
             cpt = cpt_from_dict(node.get("cpt", dict), f"nodes[{i}].cpt", len(parents))
-            net.add(name, parents, states, cpt, bins=bins)
+            if "columns" in item:
+                net.add(tuple(node.get("columns", list)), parents, cpt=cpt)
+            else:
+                net.add(name, parents, states, cpt, bins=bins)
         except FormatError:
             raise
         except TacitError as error:
@@ -121,6 +131,11 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
             return numbers | ({"learn": True} if cpt.learn else {})
         case Mux():
             return {"kind": "mux", "selector": cpt.selector, "inputs": list(cpt.inputs)}
+        case Gaussian() | LogNormal() | Poisson():
+            parts = {part: _nullable(numbers) for part, numbers in cpt.parts().items()}
+            return {"kind": cpt.kind, **parts, "learn": cpt.learn} | tie
+        case Density():
+            raise NetworkError("a Density is a function of Python, which no file holds; save another density")
 
 
 def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
@@ -154,7 +169,11 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
         return NoisyOr(causes, leak, item.get("learn", bool) if "learn" in item.data else False)
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
-    raise FormatError(f"{item.place}.kind {kind!r} is not known; expected table, testing, function, noisy-or or mux")
+    if kind in DENSITIES:
+        parts = {part: item.array(part, _floats) for part in ("mean", "sd", "cov", "rate") if part in item.data}
+        return DENSITIES[kind](**parts, learn=item.get("learn", bool), tie=item.get("tie", str, NoneType))
+    known = ", ".join(("table, testing, function, noisy-or, mux", *DENSITIES))
+    raise FormatError(f"{item.place}.kind {kind!r} is not known; expected one of {known}")
 
 
 def _nullable(values: NDArray[np.float64]) -> Any:

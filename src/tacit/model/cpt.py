@@ -16,10 +16,11 @@ from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid
 from tacit.base.text import short
-from tacit.model.base_cpt import BaseCPT, Family, check_tie, number, settings, unset_note
-from tacit.model.distributions import as_floats, check_shape, distributions, outside
+from tacit.model.densities import AnyDensity
+from tacit.model.elements.base_cpt import BaseCPT, Family, check_tie, number, settings, unset_note
+from tacit.model.elements.distributions import as_floats, check_shape, distributions, outside
+from tacit.model.elements.variable import Variable
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.model.variable import Variable
 
 TESTS = (">=", ">", "<=", "<")
 MIRRORED = ("<=", "<")  # a test of this kind holds where the parent state is improbable
@@ -229,7 +230,7 @@ class TestingCPT(BaseCPT):
         return f"TestingCPT(parents {parents}, {k} states{tables}, test={shown}{gamma}{settings(self)})"
 
 
-AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux
+AnyCPT = CPT | TestingCPT | FunctionCPT | NoisyOr | Mux | AnyDensity
 
 
 def check_gamma(gamma: float | None) -> float | None:
@@ -245,7 +246,7 @@ def check_gamma(gamma: float | None) -> float | None:
     return slope
 
 
-def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
+def difference(one: CPT | TestingCPT | AnyDensity, other: CPT | TestingCPT | AnyDensity) -> str | None:
     """The first thing in which two CPTs differ, with both values; None if they are equal.
 
     >>> difference(CPT([0.25, 0.75]), CPT([0.5, 0.5]))
@@ -275,7 +276,7 @@ def difference(one: CPT | TestingCPT, other: CPT | TestingCPT) -> str | None:
     return None
 
 
-def _compared(cpt: CPT | TestingCPT) -> dict[str, Any]:
+def _compared(cpt: CPT | TestingCPT | AnyDensity) -> dict[str, Any]:
     """The parts and settings that equal CPTs share, by name; the names that they print with may differ."""
     own = {"test": cpt.test, "gamma": cpt.gamma} if isinstance(cpt, TestingCPT) else {}
     return {**cpt.parts(), **own, "learn": cpt.learn, "tie": cpt.tie}

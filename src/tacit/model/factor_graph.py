@@ -16,10 +16,10 @@ from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.model.cpt import CPT
-from tacit.model.distributions import as_floats
+from tacit.model.elements.distributions import as_floats
+from tacit.model.elements.variable import DEFAULT_STATES, Label, Variable, describe, similar, variable
 from tacit.model.model import Model
 from tacit.model.rules import MAX_AXES
-from tacit.model.variable import DEFAULT_STATES, Label, Variable, describe, similar, variable
 
 MAX_SCOPE = MAX_AXES - 1  # variables of a factor: compiling it takes one axis more
 MAX_POWERS = 1000  # of 2 that a table is divided by: floats of double precision have 1,022

@@ -12,7 +12,8 @@ from graphlib import CycleError, TopologicalSorter
 from tacit.base.errors import NetworkError
 from tacit.base.text import shown
 from tacit.model.cpt import AnyCPT
-from tacit.model.variable import Label, Variable, similar
+from tacit.model.densities import AnyDensity
+from tacit.model.elements.variable import Label, Variable, similar
 
 
 @dataclass(frozen=True)
@@ -89,8 +90,36 @@ class Graph:
         return tuple(name for name in self._nodes if name not in inner)
 
     def states(self, name: str) -> tuple[Label, ...]:
-        """The labels of a variable's states."""
-        return self.node(name).variable.states
+        """The labels of a variable's states; none of a continuous one, whose values are numbers."""
+        variable = self.node(name).variable
+        return () if variable.continuous else variable.states
+
+    @property
+    def continuous(self) -> tuple[str, ...]:
+        """The variables whose values are numbers that have a density.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("Fault", cpt=[0.1, 0.9])
+        >>> net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
+        >>> net.continuous, net.states("Heat")
+        (('Heat',), ())
+        """
+        return tuple(name for name, node in self._nodes.items() if node.variable.continuous)
+
+    def density(self, name: str) -> AnyDensity:
+        """The density of a continuous variable."""
+        cpt = self.node(name).cpt
+        if not isinstance(cpt, AnyDensity):
+            raise NetworkError(f"{name!r} has states and a table, not a density")
+        return cpt
+
+    def named(self, name: str) -> str:
+        """The variable of a name, or of a column of numbers: of a node of several columns, each names the node."""
+        for other, node in self._nodes.items() if name not in self._nodes else ():
+            if name in node.variable.columns:
+                return other
+        return self.node(name).variable.name
 
     def bins(self, name: str) -> tuple[float, ...] | None:
         """The edges between which the states of a variable are intervals; None of other variables.

@@ -14,10 +14,11 @@ from tacit.base.errors import NetworkError, TableError, TooLargeError, UnsetErro
 from tacit.base.floats import Floats
 from tacit.base.text import large, plural, short
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
-from tacit.model.distributions import as_floats, check_shape
+from tacit.model.densities import AnyDensity
+from tacit.model.elements.distributions import as_floats, check_shape
+from tacit.model.elements.variable import Variable, continuous_variable, describe, variable
 from tacit.model.graph import Graph, Node
 from tacit.model.rules import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
-from tacit.model.variable import Variable, describe, variable
 
 SELECTIONS = ("ancestral", "general")
 
@@ -72,7 +73,9 @@ class Model(Graph):
             raise NetworkError(f"selection is {short(repr(selection), 60)}, {expected}")
         super().__init__()
         self.name, self.selection = name, str(selection)
-        self._first_tied: dict[str, tuple[str, CPT | TestingCPT]] = {}  # a node to compare each next one of a tie with
+        self._first_tied: dict[
+            str, tuple[str, CPT | TestingCPT | AnyDensity]
+        ] = {}  # a node to compare each next one of a tie with
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self)
@@ -82,7 +85,7 @@ class Model(Graph):
 
     def add(
         self,
-        name: str,
+        name: str | Iterable[str],
         parents: Iterable[str] = (),
         states: int | Iterable[Any] | None = None,
         cpt: AnyCPT | Any = None,
@@ -96,12 +99,14 @@ class Model(Graph):
         Parameters
         ----------
         name, parents
-            The node and its parents, which must be in the network already.
+            The node and its parents, which must be in the network already. Of several columns of numbers that vary
+            together, the names of all of them.
         states
             Labels, or a number k (labels 0..k-1). Two states, "true" and "false", if left out.
         cpt
             An array of shape (parents' cardinalities..., own cardinality), a `CPT`, a `TestingCPT`, a factored
-            CPT, or None: to be learned.
+            CPT, or None: to be learned. With a density (`Gaussian`, `LogNormal`, `Poisson`, `Density`), the values of
+            the node are numbers, and it has no children.
         testing, gamma
             With `cpt=None`: learn a testing CPT, selected by hard tests or by a sigmoid of slope `gamma`.
         tie
@@ -124,9 +129,12 @@ class Model(Graph):
         >>> net.posterior("Age", {"Age": [17.5, 18]}).argmax(axis=1)
         array([0, 1])
         """
+        if isinstance(cpt, AnyDensity):
+            self._add_density(name, parents, cpt, states, bins, tie, testing or gamma is not None)
+            return
         own = variable(name, states, bins)
-        if name in self._nodes:
-            raise NetworkError(f"node {name!r} is in the network already; names must be unique")
+        name = own.name
+        self._check_new(own)
         parents = self._known_parents(name, parents)
         if not parents and isinstance(cpt, AnyCPT):
             parents = self._known_parents(name, cpt.implied_parents() or ())
@@ -142,10 +150,52 @@ class Model(Graph):
             raise type(error)(f"node {name!r}: {error}") from None
         self._insert(Node(own, parents, bound.named(own, above)))
 
+    def _add_density(
+        self,
+        columns: Any,
+        parents: Iterable[str],
+        density: AnyDensity,
+        states: Any,
+        bins: Any,
+        tie: str | None,
+        testing: bool,
+    ) -> None:
+        """Add a node whose values are numbers: its states, which nobody sees, are the joint states of its parents."""
+        called = columns if isinstance(columns, str) else ", ".join(map(str, columns))
+        above = [self._nodes[p].variable for p in self._known_parents(called, parents)]
+        own = continuous_variable(columns, above)
+        self._check_new(own)
+        for what, given in (("states", states), ("bins", bins)):
+            if given is not None:
+                raise NetworkError(f"node {own.name!r} has a density, whose values are numbers; leave out {what}=")
+        if testing or tie is not None:
+            remedy = f"write {type(density).__name__}(..., tie={tie!r})" if tie else "only tables can be selected"
+            raise NetworkError(f"node {own.name!r} has a density, which takes no testing=, gamma= or tie=; {remedy}")
+        if density.dimension != len(own.columns):
+            given = f"a {type(density).__name__} of {plural(density.dimension, 'column')}"
+            raise NetworkError(f"node {own.name!r} names {plural(len(own.columns), 'column')}, but its CPT is {given}")
+        if math.prod(parent.card for parent in above) > MAX_DENSE:
+            raise TooLargeError(f"node {own.name!r}: its parents have {large(own.card)} joint states")
+        try:
+            bound = density.bind(own, above)
+        except TableError as error:
+            place = f", {describe(above, error.row)}" if error.row and len(error.row) == len(above) else ""
+            raise NetworkError(f"node {own.name!r}: {error.part}{place} is wrong: {error.problem}") from None
+        except NetworkError as error:
+            raise NetworkError(f"node {own.name!r}: {error}") from None
+        self._insert(Node(own, tuple(v.name for v in above), bound.named(own, above)))
+
+    def _check_new(self, own: Variable) -> None:
+        """Refuse a node, or a column, that the network has already."""
+        taken = [column for node in self._nodes.values() for column in node.variable.columns]
+        for name in (own.name, *own.columns):
+            if name in self._nodes or name in taken:
+                raise NetworkError(f"node {name!r} is in the network already; names must be unique")
+
     def _insert(self, node: Node) -> None:
         """Insert a checked node, unless it differs from others of its tie."""
         name, cpt = node.variable.name, node.cpt
-        if isinstance(cpt, CPT | TestingCPT) and cpt.tie is not None:
+        if isinstance(cpt, CPT | TestingCPT | AnyDensity) and cpt.tie is not None:
             first, shared = self._first_tied.setdefault(cpt.tie, (name, cpt))
             if what := difference(cpt, shared):
                 tied = f"nodes {name!r} and {first!r} are tied ({cpt.tie!r})"
@@ -161,6 +211,9 @@ class Model(Graph):
             if not isinstance(parent, str) or parent not in self._nodes:
                 problem = f"parent {parent!r} is not in the network; add parents before their children"
                 raise NetworkError(f"node {name!r}: {problem}")
+            if self._nodes[parent].variable.continuous:
+                problem = f"{parent!r} has a density, and what has a density has no children"
+                raise NetworkError(f"node {name!r}: {problem}; add it as an interval variable, with bins=")
             if parent in seen:
                 raise NetworkError(f"node {name!r}: parent {parent!r} is listed twice")
             seen.add(parent)
@@ -186,7 +239,9 @@ class Model(Graph):
             self.node(name)
         copy = self.empty_copy()
         for name, node in self._nodes.items():
-            if name in cpts:
+            if name in cpts and node.variable.continuous:
+                copy.add(node.variable.columns, node.parents, cpt=cpts[name])
+            elif name in cpts:
                 tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
                 copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie, bins=node.variable.bins)
             else:
@@ -263,6 +318,8 @@ class Model(Graph):
     def table(self, name: str) -> Floats:
         """The dense table of a regular node, whatever form its CPT has."""
         node = self.node(name)
+        if isinstance(node.cpt, AnyDensity):
+            raise NetworkError(f"node {name!r} has a density and no table; see Network.cpt")
         if isinstance(node.cpt, TestingCPT):
             raise NetworkError(f"node {name!r} is testing: its table depends on the evidence; see Network.select")
         return node.cpt.dense(node.variable, [self._nodes[p].variable for p in node.parents])
@@ -321,7 +378,7 @@ class Model(Graph):
         """Raise `UnsetError` where a number of these nodes (all, if left out) is still to be learned."""
         for name in self._nodes if names is None else names:
             node = self.node(name)
-            for part, values in node.cpt.parts().items() if isinstance(node.cpt, CPT | TestingCPT) else ():
+            for part, values in node.cpt.parts().items() if isinstance(node.cpt, CPT | TestingCPT | AnyDensity) else ():
                 if np.isnan(values).any():
                     remedy = "give them, or learn them: tacit.estimate, tacit.fit"
                     raise UnsetError(f"node {name!r}: {part} has unset numbers (NaN); {remedy}")

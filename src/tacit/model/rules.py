@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.errors import NetworkError, TableError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
-from tacit.model.base_cpt import BaseCPT
-from tacit.model.distributions import as_floats, distributions
-from tacit.model.variable import Variable
+from tacit.model.elements.base_cpt import BaseCPT
+from tacit.model.elements.distributions import as_floats, distributions
+from tacit.model.elements.variable import Variable
 
 MAX_AXES = 64  # of NumPy's arrays
 MAX_DENSE = 2**24

@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from tacit.base.errors import NetworkError
 from tacit.base.text import fresh_name, shown
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import BaseDensity
 from tacit.model.model import Model
 from tacit.model.rules import Mux, NoisyOr
 
@@ -142,13 +143,16 @@ class _Slices:
         place, node = self.places[name], self.template.node(name)
         cpt, later = node.cpt, {parent: self.places[parent].moved(by) for parent in node.parents}
         match cpt:
-            case CPT() | TestingCPT() if place.slice == 1 and cpt.tie is None:
+            case CPT() | TestingCPT() | BaseDensity() if place.slice == 1 and cpt.tie is None:
                 cpt = cpt._with(tie=fresh_name(name, self.ties))
             case Mux():
                 cpt = Mux(later[cpt.selector], [later[parent] for parent in cpt.inputs])
             case NoisyOr():
                 cpt = NoisyOr(cpt.causes, cpt.leak, cpt.learn)  # the causes follow the parents
-        net.add(place.moved(by), later.values(), node.variable.states, cpt, bins=node.variable.bins)
+        if node.variable.continuous:
+            net.add([_place(column).moved(by) for column in node.variable.columns], later.values(), cpt=cpt)
+        else:
+            net.add(place.moved(by), later.values(), node.variable.states, cpt, bins=node.variable.bins)
 
 
 def _place(name: str) -> _Place:

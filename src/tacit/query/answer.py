@@ -29,12 +29,14 @@ class Answer:
     """What rows of evidence say about a query. Made by `TAC.ask`.
 
     The joint is `mantissa` (rows, states) times 2**`exponent` (rows,); `decided` tells of the testing nodes. Of several
-    query variables, arrays are (rows, states of the first, states of the second, ...).
+    query variables, arrays are (rows, states of the first, states of the second, ...). Where numbers were observed, the
+    joint is a density: that times exp(`scale`) (rows,).
     """
 
     mantissa: Floats
     exponent: NDArray[np.int64]
     decided: dict[str, Selected]
+    scale: Floats | float = 0.0
 
     @property
     def posterior(self) -> Floats:
@@ -47,7 +49,11 @@ class Answer:
     def joint(self) -> Floats:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs."""
         exponent = self.exponent.reshape(-1, *[1] * (self.mantissa.ndim - 1))
-        return np.ldexp(self.mantissa.astype(np.float64), exponent)
+        joint = np.ldexp(self.mantissa.astype(np.float64), exponent)
+        if isinstance(self.scale, float):
+            return joint
+        halves = np.exp(0.5 * self.scale).reshape(exponent.shape)  # one factor alone might leave the range of floats
+        return np.asarray(joint * halves * halves)
 
     @property
     def _total(self) -> Floats:
@@ -58,7 +64,7 @@ class Answer:
     def log_evidence(self) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._total) + self.exponent * np.log(2.0))
+            return np.asarray(np.log(self._total) + self.exponent * np.log(2.0) + self.scale)
 
     @property
     def selected(self) -> dict[str, Selected]:

@@ -20,10 +20,14 @@ from tacit.base.version import package
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import States
 from tacit.evidence.column import Evidence, take
+from tacit.evidence.density_column import scale_of
 from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
+from tacit.model.model import Model
 from tacit.query.answer import warn_impossible
+from tacit.query.numbers.continuous import drawn as drawn_numbers
+from tacit.query.numbers.continuous import expected
 from tacit.query.numbers.intervals import numbers_inside
 from tacit.query.probabilities import MAX_LINES, index_of
 from tacit.query.query import Query
@@ -198,9 +202,11 @@ def _columns_html(title: str, columns: Mapping[str, NDArray[Any]]) -> str:
 
 def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | None) -> Assignment:
     """The jointly most probable states of some variables, with all others summed out."""
-    known = query.read(evidence)
+    known, net = query.read(evidence), query.network
+    numbers = [name for name in names if net.variable(name).continuous]
+    names = [name for name in names if name not in numbers]
     asked = query.companion(replace(query.question, query=(), best=tuple(names)))
-    engine, net = asked.engine().runner(known.rows, Sweep.DESCENT), query.network
+    engine = asked.engine().runner(known.rows, Sweep.DESCENT)
     codes: dict[str, list[Codes]] = {name: [np.empty(0, np.int8)] for name in names}
     logs: list[Floats] = [np.empty(0)]
     for block in known.blocks(engine.gradient_chunk):
@@ -208,11 +214,17 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
         for name, column in _codes(asked, descent.states, block, names).items():
             codes[name].append(column[:, 0])
         with np.errstate(divide="ignore"):
-            logs.append(np.log(descent.results.joint[0]) + descent.results.exponent * np.log(2.0))
+            log = np.log(descent.results.joint[0]) + descent.results.exponent * np.log(2.0)
+        logs.append(log + scale_of(block.columns, block.rows))
     log_probability = np.concatenate(logs) + query.log_scale
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")
-    states = {name: _labels(net.variable(name), np.concatenate(codes[name]), impossible) for name in names}
+    chosen = {name: np.concatenate(codes[name]) for name in names}
+    states = {name: _labels(net.variable(name), chosen[name], impossible) for name in names}
+    for name in numbers:
+        components = _components(net, name, chosen, impossible.shape)
+        own = expected(net.density(name), net.variable(name), components, known.columns.get(name))
+        states |= {column: np.where(impossible, np.nan, values) for column, values in own.items()}
     return Assignment(states, log_probability, index_of(evidence, known.rows))
 
 
@@ -237,7 +249,9 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
     number, known = int(n), query.read(evidence)
     asked = query.companion(replace(query.question, query=(), every_node=True))
     engine, names = asked.engine().runner(known.rows * number, Sweep.DESCENT), query.variables
-    small = smallest(max(query.network.variable(name).card for name in names))
+    numeric = [name for name in names if query.network.variable(name).continuous]
+    names = tuple(name for name in names if name not in numeric)
+    small = smallest(max((query.network.variable(name).card for name in names), default=1))
     codes = {name: np.empty((known.rows, number), dtype=small) for name in names}
     impossible = np.zeros(known.rows, dtype=np.bool_)
     seed = checked_seed(seed)
@@ -257,7 +271,22 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
             drawn[name] = np.where(impossible[:, None], np.nan, numbers_drawn)
         else:
             drawn[name] = _labels(variable, own, impossible)
-    return Samples(drawn)
+    net = query.network
+    for place, name in enumerate(numeric):
+        random = np.random.Generator(np.random.SFC64([seed, place, 0, 2]))
+        components = _components(net, name, codes, (*impossible.shape, number))
+        values = drawn_numbers(net.density(name), net.variable(name), components, known.columns.get(name), random)
+        drawn |= {column: np.where(impossible[:, None], np.nan, own) for column, own in values.items()}
+    ordered = [column for name in query.variables for column in net.variable(name).columns or (name,)]
+    return Samples({column: drawn[column] for column in ordered})
+
+
+def _components(net: Model, name: str, codes: Mapping[str, Codes], shape: tuple[int, ...]) -> NDArray[np.intp]:
+    """The joint states of a variable's parents, numbered, from the states of each; 0 without parents."""
+    places = np.zeros(shape, dtype=np.intp)
+    for parent in net.parents(name):
+        places = places * net.variable(parent).card + codes[parent]
+    return places
 
 
 def _blocks(engine: Engine, known: Evidence, n: int, seed: int) -> Iterator[tuple[slice, slice, Floats]]:

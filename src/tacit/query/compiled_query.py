@@ -22,12 +22,14 @@ from tacit.engines.circuit.lower import lower
 from tacit.engines.engine import Engine
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_names import warn_missing
+from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.read import EvidenceLike, is_frame, read
 from tacit.evidence.records import is_records, with_names
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import BaseDensity
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.model.variable import Label, Variable
 from tacit.query.options import Asked, CompileOptions
 
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
@@ -103,7 +105,12 @@ class CompiledQuery:
         if not isinstance(self.query, str):
             asked = f"asks for {self.query!r} together" if self.query else "has none (query=None)"
             raise TacitError(f"a query of one variable is needed here, and this one {asked}; compile one with a name")
-        return self.network.variable(self.query)
+        return self.network.variable(self.network.named(self.query))
+
+    @cached_property
+    def asks_for_numbers(self) -> bool:
+        """Whether the query is continuous; `question` then asks for its parents."""
+        return isinstance(self.query, str) and self.network.variable(self.network.named(self.query)).continuous
 
     def require_no_do(self) -> None:
         """An error where the query has interventions, for what is not offered with them."""
@@ -117,7 +124,10 @@ class CompiledQuery:
             raise TooLargeError(str(self.refused))
 
     def require_query(self, what: str) -> None:
-        """An error where no variable is asked for."""
+        """An error where no variable is asked for, or one that has numbers in place of states."""
+        if self.asks_for_numbers:
+            answers = "it answers posterior (a Mixture), mean, quantile, log_evidence, marginals, mpe and sample"
+            raise TacitError(f"the query, {self.query!r}, is continuous, so there is no {what}; {answers}")
         if not self.question.query:
             answers = "it answers log_evidence, marginals, mpe and sample"
             raise TacitError(f"this was compiled without a query (query=None), so there is no {what}; {answers}")
@@ -147,7 +157,8 @@ class CompiledQuery:
         """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             evidence = self._beside_given(evidence)
-        known = read(evidence, self._variables, self.evidence, True, lazily, self.question.query)
+        known = read(evidence, self._variables, self.evidence, True, lazily, self._asked)
+        known = with_densities(self._without_query(known) if self.asks_for_numbers else known, self.network)
         if self.question.given:
             known = Evidence(known.rows, {**known.columns, **self.given_columns})
         for name in self.hard:
@@ -168,6 +179,22 @@ class CompiledQuery:
         if known.rows and is_frame(evidence):
             warn_missing([name for name in self.evidence if name not in known.columns], is_records(evidence))
         return known
+
+    def _without_query(self, known: Evidence) -> Evidence:
+        """Evidence without the numbers that are asked for, which the columns beside them may come with."""
+        variable = self.variable
+        column = known.columns.get(variable.name)
+        if not isinstance(column, DensityColumn):
+            return known
+        values = column.values.copy()
+        places = [i for i, name in enumerate(variable.columns) if self.query in (name, variable.name)]
+        values[:, places] = np.nan
+        return Evidence(known.rows, {**known.columns, variable.name: DensityColumn(variable, values)})
+
+    @property
+    def _asked(self) -> tuple[str, ...]:
+        """The variables that the user asks for."""
+        return (self.variable.name,) if self.asks_for_numbers else self.question.query
 
     def _beside_given(self, evidence: Evidence) -> Evidence:
         """Evidence that was read before, without what is given; an error where it says something else."""
@@ -235,7 +262,7 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
             same = len(a.cpt.tables) == len(b.cpt.tables) and bool((a.cpt.test == b.cpt.test).all())
-        elif same and not isinstance(a.cpt, CPT | NoisyOr):
+        elif same and not isinstance(a.cpt, CPT | NoisyOr | BaseDensity):
             same = a.cpt == b.cpt
         if not same:
             problem = "differs in states, parents, kind of CPT or tests from the compiled network"

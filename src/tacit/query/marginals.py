@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,13 @@ from tacit.compiler.question import Question
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
 from tacit.evidence.column import Column, Evidence, blocks
+from tacit.evidence.density_column import DensityColumn, lost_rows
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 from tacit.query.answer import warn_impossible
+from tacit.query.numbers.continuous import mixture
+from tacit.query.probabilities import index_of
 from tacit.query.query import Query
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
@@ -34,14 +37,26 @@ def no_pause() -> None:
     """Do nothing between two backward passes."""
 
 
-def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Floats]:
-    """The posterior of every variable, each (rows, states): see `TAC.marginals`."""
-    rows = distinct(query.read(evidence))
+def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
+    """The posterior of every variable, each (rows, states), a `Mixture` of continuous ones: see `TAC.marginals`."""
+    known = query.read(evidence)
+    rows = distinct(known)
     posteriors = _posteriors(query, rows.known)
     if posteriors:
         first = next(iter(posteriors.values()))
         warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
-    return {name: rows.for_all(array) for name, array in posteriors.items()}
+    answers: dict[str, Any] = {}
+    for name, array in posteriors.items():
+        variable, posterior = query.network.variable(name), rows.for_all(array)
+        if not variable.continuous:
+            answers[name] = posterior
+            continue
+        column, index = known.columns.get(name), index_of(evidence, known.rows)
+        density = query.network.density(name)
+        for asked in variable.columns:
+            if not (isinstance(column, DensityColumn) and column.knows(asked)):
+                answers[asked] = mixture(density, variable, [asked], posterior, column, index)
+    return answers
 
 
 def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
@@ -74,7 +89,11 @@ def information(
     between these, and may raise to end the work. Only some `variables` are answered for if they are named.
     """
     require_few_sweeps(query, "information")
-    names = query.variables if variables is None else _named(query, variables)
+    discrete = [name for name in query.variables if not query.network.variable(name).continuous]
+    names = discrete if variables is None else _named(query, variables)
+    if numbers := [name for name in names if name not in discrete]:
+        problem = f"{numbers[0]!r} is continuous: what its number would tell is no finite sum"
+        raise TacitError(f"{problem}; ask about variables that have states")
     rows = distinct(query.read(evidence))
     drops, impossible = _drops(query, names, rows.known, pause)
     warn_impossible(rows.for_all(impossible), "their information is NaN")
@@ -201,6 +220,9 @@ def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callabl
     Seeds are as large as floats allow: derivatives may be far smaller than p*, which alone tells whether a row is
     imprecise, and would lose digits where p* does not.
     """
+    lost = lost_rows(known.columns, known.rows)
+    if lost is not None and lost.any():
+        return None
     derivatives, seed = [], 2.0 ** (np.finfo(dtype).maxexp - HEADROOM)
     for unit in _units(engine, known.rows):
         pause()

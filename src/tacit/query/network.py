@@ -16,17 +16,17 @@ from tacit.base.lru import LRUCache
 from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
-from tacit.evidence.column_summary import summary_of
-from tacit.evidence.discretizing import How, discretize, warn_of_default_bins
-from tacit.evidence.observed_states import observed_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
+from tacit.evidence.summaries.column_summary import summary_of
+from tacit.evidence.summaries.discretizing import How, discretize, warn_of_default_bins
+from tacit.evidence.summaries.observed_states import observed_states
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
+from tacit.model.elements.intervals import Edges, checked_edges
+from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.model.graph import Node, in_topological_order, parents_of
-from tacit.model.intervals import Edges, checked_edges
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
-from tacit.model.variable import Label, Variable, listed_states, similar
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query

@@ -19,7 +19,7 @@ from tacit.engines.engine import RowLayout, SingleRow
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Evidence
 from tacit.evidence.intervals import NUMBER, code_of_number
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tacit.query.answer import Answer
 
 MIN_EXACT, MAX_EXACT = 2.0**-1022, 2.0**1022  # sums and likelihoods that floats hold with all digits
@@ -66,7 +66,9 @@ class OneRow:
 
     @staticmethod
     def _texts(variable: Variable, layout: RowLayout) -> list[bytes]:
-        """What is written for each state, and for no evidence."""
+        """What is written for each state, and for no evidence; of numbers, only for none of them."""
+        if variable.continuous:
+            return [np.ones(variable.card).tobytes() if variable.name in layout.inputs else b""]
         if variable.name in layout.codes:
             return [np.int32(code).tobytes() for code in range(variable.card)]
         if variable.name in layout.inputs:
@@ -149,7 +151,7 @@ class OneRow:
         try:
             for name, column in evidence.columns.items():
                 variable, texts = self._states[name]
-                if column.variable is not variable and column.variable != variable:
+                if variable.continuous or (column.variable is not variable and column.variable != variable):
                     return None
                 if column.codes is not None:
                     if (code := column.codes[0]) < 0 and name in self._required:

@@ -17,8 +17,8 @@ from tacit.compiler.contraction import Plan
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
 from tacit.evidence.read import read
+from tacit.model.elements.variable import Label
 from tacit.model.model import Model
-from tacit.model.variable import Label
 
 DTYPES = ("float64", "float32")
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
@@ -42,6 +42,9 @@ class CompileOptions:
         machine.threads_wanted(self.threads)  # an error, if it is no number of threads
         order = None if self.order is None else _names(net, self.order, "order")
         do, dtype = _names(net, self.do, "do"), ""
+        if numbers := [name for name in do if net.variable(name).continuous]:
+            problem = "do= sets states, and this is continuous; nothing is below it, so setting it changes nothing else"
+            raise TacitError(f"{numbers[0]!r}: {problem}; leave it out")
         with suppress(TypeError):
             dtype = str(np.dtype(self.dtype).name)
         if dtype not in DTYPES:
@@ -64,7 +67,18 @@ def checked_question(
     if both := [name for name in done if name in maybe or name in always]:
         raise TacitError(f"{both[0]!r} is in do= and in {'hard' if both[0] in always else 'evidence'}=; a row sets it "
                          "or observes it, so name it in one of them")  # fmt: skip
+    if numbers := [name for name in always if net.variable(name).continuous]:
+        raise TacitError(
+            f"{numbers[0]!r} is continuous, and numbers index no tables; name it in evidence=, not in hard="
+        )
     asked = (query,) if isinstance(query, str) else query or ()
+    if isinstance(query, str) and net.variable(net.named(query)).continuous:
+        node = net.named(query)
+        if node in maybe and len(net.variable(node).columns) == 1:
+            raise TacitError(
+                f"{query!r} is the query, and its own number would be the answer; leave it out of evidence="
+            )
+        asked = net.parents(node)  # whose posterior weighs its densities
     return Question(asked, tuple(dict.fromkeys((*maybe, *always, *done))), always, done, known)
 
 
@@ -76,7 +90,7 @@ def checked_query(net: Model, query: Any) -> Asked:
         several = [name.strip() for name in query.split(",")]
         if query not in net and len(several) > 1 and all(name in net for name in several):
             raise TacitError(f"query is {query!r}; give the names of several variables as a list: query={several!r}")
-        net.node(query)  # an error where there is no such variable
+        net.named(query)  # an error where there is no such variable
         return query
     if isinstance(query, set | frozenset):
         raise TacitError("query is a set, which has no order; give a list, whose order the axes of the answer follow")
@@ -90,6 +104,9 @@ def checked_query(net: Model, query: Any) -> Asked:
         raise TacitError(f"query names a variable twice: {listed!r}")
     if not names:
         raise TacitError("query is an empty sequence; give at least one name, or None to ask without a query")
+    if numbers := [name for name in names if net.variable(name).continuous]:
+        problem = "is continuous, and has no states that could be asked for together with others"
+        raise TacitError(f"query names {numbers[0]!r}, which {problem}; ask for it alone: query={numbers[0]!r}")
     return names
 
 
@@ -102,6 +119,10 @@ def checked_given(given: Mapping[str, Label] | None) -> dict[str, Label]:
 
 def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[str, int], ...]:
     states = checked_given(given)
+    if numbers := [name for name in states if name in net.continuous]:
+        raise TacitError(
+            f"given[{numbers[0]!r}]: this is continuous, and given= takes states; give its number as evidence"
+        )
     known = read({name: [label] for name, label in states.items()}, [net.variable(n) for n in net])
     for name, label in states.items():
         if name not in known.columns or not known.columns[name].observed.all():
@@ -121,6 +142,6 @@ def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...
         distinct = tuple(dict.fromkeys(() if names is None else names))
     except TypeError:
         raise TacitError(f"{what} must be a sequence of names, got {names!r}") from None
-    for name in distinct:
-        net.node(name)
-    return distinct
+    return tuple(
+        dict.fromkeys(net.named(name) if isinstance(name, str) else net.node(name).variable.name for name in distinct)
+    )

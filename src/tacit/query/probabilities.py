@@ -18,7 +18,7 @@ from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
-from tacit.model.variable import Label, Variable, similar, state_column
+from tacit.model.elements.variable import Label, Variable, similar, state_column
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
 MAX_COLUMNS = 10

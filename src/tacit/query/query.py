@@ -20,6 +20,7 @@ from tacit.compiler.program import Program, holds_for
 from tacit.compiler.question import Question
 from tacit.engines.engine import Sweep
 from tacit.evidence.column import Evidence, blocks
+from tacit.evidence.density_column import density_columns, scale_of
 from tacit.evidence.read import EvidenceLike, is_frame
 from tacit.model.model import Model
 from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
@@ -33,6 +34,7 @@ Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 OTHER_QUERY = "a query answers for its own variables: compile another query to ask about others"
+DENSITY_ROWS = 2**15  # whose densities are worked out at a time
 MAX_COMPANIONS = 16  # other questions that a query keeps compiled
 DEFAULTS = CompileOptions()
 
@@ -67,10 +69,11 @@ class Query(CompiledQuery):
     def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
         known = self._read(evidence, lazily=True)
         engine = self.engine().runner(known.rows, Sweep.SELECTIONS if selected else Sweep.FORWARD)
-        joints, decided = [], []
+        joints, decided, scales = [], [], []
         for block in known.blocks(engine.chunk):  # so that memory does not grow with the number of rows
             result = engine.run(block.columns, block.rows, selected)
             joints.append((result.joint.T.reshape(block.rows, *shape), result.exponent))
+            scales.append(scale_of(block.columns, block.rows))
             of_block = result.selections.items()
             decided.append({n: selected_rows(self.network, self.program, n, how, block.columns) for n, how in of_block})
         nodes = self.program.selections if selected else ()
@@ -78,7 +81,8 @@ class Query(CompiledQuery):
             joints.append((np.empty((0, *shape), self.dtype), np.empty(0, np.int64)))
             decided.append({node: no_rows(self.network, node) for node in nodes})
         mantissa, exponent = (np.concatenate(blocks) for blocks in zip(*joints, strict=True))
-        return Answer(mantissa, exponent, {node: join_rows([block[node] for block in decided]) for node in nodes})
+        how = {node: join_rows([block[node] for block in decided]) for node in nodes}
+        return Answer(mantissa, exponent, how, np.concatenate(scales) if density_columns(known.columns) else 0.0)
 
     @property
     def _states(self) -> tuple[int, ...]:
@@ -118,7 +122,9 @@ class Query(CompiledQuery):
             self._warn_observed(known)
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
         posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
-        for rows, block in blocks(known.columns, known.rows, engine.chunk_for(known.rows)):
+        # densities are worked out block by block
+        at_once = DENSITY_ROWS if density_columns(known.columns) else engine.chunk_for(known.rows)
+        for rows, block in blocks(known.columns, known.rows, at_once):
             posterior[rows] = engine.posterior(block.columns, block.rows)
         warn_impossible(np.isnan(posterior[:, 0]), "their posterior is NaN")
         posterior = posterior.reshape(known.rows, *self._states)
@@ -134,7 +140,8 @@ class Query(CompiledQuery):
             return None
         known = dict(self.question.given)
         variables = [self.network.variable(name) for name in (*self.evidence, *known)]
-        one_row = OneRow(single, variables, self.always_known, known, without=self.question.query)
+        without = (*self.question.query, *self.network.continuous)
+        one_row = OneRow(single, variables, self.always_known, known, without)
         if self._engine is engine:  # another thread may have set other numbers meanwhile
             self._one_row = one_row
         return one_row

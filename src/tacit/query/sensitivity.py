@@ -24,8 +24,8 @@ from tacit.evidence.column import Evidence, blocks, take
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.model.elements.variable import Label, describe
 from tacit.model.model import Model
-from tacit.model.variable import Label, describe
 from tacit.query.answer import warn_impossible
 from tacit.query.marginals import no_pause, require_few_sweeps
 from tacit.query.query import Query

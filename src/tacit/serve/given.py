@@ -22,8 +22,8 @@ from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, error_in_row
 from tacit.evidence.read import read, read_column
 from tacit.evidence.states import numbers_spelled
+from tacit.model.elements.variable import Label, Variable, listed_states
 from tacit.model.model import Model
-from tacit.model.variable import Label, Variable, listed_states
 from tacit.serve.limits import Limits
 from tacit.serve.request import Fields, checked_name
 from tacit.serve.workers import Deadline

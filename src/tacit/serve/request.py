@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.requests import Request
 
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.serve.limits import Limits
 from tacit.serve.replies import BusyError, RefusedError
 

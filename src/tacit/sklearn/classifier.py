@@ -14,7 +14,7 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.learn import estimate
 from tacit.model.cpt import CPT
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 from tacit.sklearn.estimator import Start, TACEstimator
 from tacit.sklearn.explanation import Feature, Prediction

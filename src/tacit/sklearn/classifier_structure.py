@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from tacit.base.floats import Floats, divide
 from tacit.model.cpt import CPT
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 
 JITTER = 4.0  # concentration of the gamma draws that tell components apart at the start

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
-from tacit.model.variable import DEFAULT_STATES, Label
+from tacit.model.elements.variable import DEFAULT_STATES, Label
 from tacit.query.network import Network
 
 DEFAULT_SLOPE = 16.0  # of tests

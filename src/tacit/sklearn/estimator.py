@@ -34,7 +34,7 @@ from tacit.learn import Fit, fit, options
 from tacit.learn.fitting.losses import Loss, check_loss
 from tacit.learn.fitting.training import FULL_BATCH_ROWS
 from tacit.model.cpt import check_gamma
-from tacit.model.variable import Label, similar
+from tacit.model.elements.variable import Label, similar
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.default import Ranks, Scaled, default_network

@@ -17,7 +17,7 @@ from tacit.learn.fitting.objective import Objective
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
 from tacit.model.cpt import CPT
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.classifier_structure import ColumnCounts, forest, jittered, network

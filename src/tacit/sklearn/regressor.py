@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
-from tacit.model.variable import DEFAULT_STATES
+from tacit.model.elements.variable import DEFAULT_STATES
 from tacit.sklearn.estimator import TACEstimator
 from tacit.sklearn.explanation import Feature, Prediction
 

@@ -10,7 +10,7 @@ from tacit.base.errors import EvidenceError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike, read
-from tacit.model.variable import Label, similar
+from tacit.model.elements.variable import Label, similar
 from tacit.query.factor_query import FactorQuery
 from tacit.query.query import Query
 

@@ -19,8 +19,8 @@ from tacit.base.text import bars
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
+from tacit.model.elements.variable import Label
 from tacit.model.model import Model
-from tacit.model.variable import Label
 from tacit.query.query import Query
 from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given, state_of

@@ -14,7 +14,7 @@ from tacit.base.version import package
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of

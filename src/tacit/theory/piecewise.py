@@ -14,8 +14,8 @@ from tacit.base.floats import Floats
 from tacit.base.html import table as html_table
 from tacit.base.text import large, plural
 from tacit.evidence.read import EvidenceLike, read
+from tacit.model.elements.variable import describe
 from tacit.model.model import Model
-from tacit.model.variable import describe
 from tacit.query.query import Query
 from tacit.theory.arguments import first_state
 from tacit.theory.multilinear import moebius, polynomial, products, subsets, unit_vertices

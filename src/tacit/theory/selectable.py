@@ -32,9 +32,9 @@ from tacit.engines.engine import Sweep
 from tacit.evidence.column import Column, blocks
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.elements.variable import describe
 from tacit.model.model import Model
 from tacit.model.rules import MAX_DENSE
-from tacit.model.variable import describe
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.theory.arguments import checked_inputs, read_given

@@ -13,7 +13,7 @@ from torch import Tensor
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
 from tacit.evidence.read import undeclared
-from tacit.model.variable import Variable, similar
+from tacit.model.elements.variable import Variable, similar
 from tacit.query.tac import TAC
 
 EvidenceTensors: TypeAlias = "Mapping[str, Tensor] | Tensor | None"

@@ -20,8 +20,8 @@ from tacit.base.text import plural
 from tacit.base.version import how_to_install
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import THRESHOLDS, TestingCPT
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
-from tacit.model.variable import Label, Variable
 from tacit.query.sensitivity import Entry, Sensitivity
 from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from tacit.base.errors import TacitError
 from tacit.base.text import shown, visible
-from tacit.model.intervals import number_text
+from tacit.model.elements.intervals import number_text
 from tacit.model.model import Model
 from tacit.views.layout import text_width
 

@@ -7,7 +7,7 @@ from tacit import EvidenceError, TacitError, UnsetError
 from tacit.engines.circuit.node_builder import SEEDS, CircuitBuilder
 from tacit.engines.circuit.nodes import KINDS
 from tacit.model.cpt import TESTS
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tests.helpers import close
 
 X, W = Variable("X"), Variable("W")

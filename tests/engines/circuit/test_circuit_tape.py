@@ -10,7 +10,7 @@ from tacit import TacitError, UnsetError, examples
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.node_builder import CircuitBuilder
 from tacit.model.cpt import CPT, TESTS
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tests.helpers import close, impossible
 from tests.strategies import queries, tie_margin
 

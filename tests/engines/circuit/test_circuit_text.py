@@ -14,7 +14,7 @@ import tacit
 from tacit import FormatError, TooLargeError, examples
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.node_builder import CircuitBuilder
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tests.helpers import always_hard, close, tries
 from tests.strategies import queries
 

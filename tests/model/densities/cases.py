@@ -3,9 +3,9 @@
 import numpy as np
 
 from tacit import Gaussian, LogNormal, Poisson
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
-OWN, JOINT = Variable("T"), Variable("x, y, z")
+OWN, JOINT = Variable("T"), Variable("x, y, z", columns=("x", "y", "z"))
 F, L = Variable("F", ("a", "b")), Variable("L", ("u", "v", "w"))
 CARDS = (2, 3)
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit.base.errors import TacitError
 from tacit.evidence.read import read_column
-from tacit.model.variable import variable
+from tacit.model.elements.variable import variable
 from tacit.query.numbers.intervals import means, numbers_inside, quantiles
 
 

@@ -14,7 +14,7 @@ from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import Json, Model, Query, read_network
 from tacit.cli.shared.output import show_json
 from tacit.cli.shared.values import read_evidence, state_of
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 
 BothRows = Annotated[
     list[str] | None,

@@ -17,7 +17,7 @@ from tacit.cli.shared.output import aligned, note, show_json
 from tacit.cli.shared.rows import open_rows
 from tacit.evidence.numbers import as_number
 from tacit.evidence.tables.csv_parquet import FileTable, with_columns
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 
 OPTIONS = (
     "score",

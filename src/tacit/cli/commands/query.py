@@ -17,8 +17,8 @@ from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Queries, Query
 from tacit.cli.shared.output import aligned, asked, bar, heading, show_json, together
 from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
-from tacit.model.variable import Label, Variable
 from tacit.query.numbers.intervals import means
 
 GRID_WIDTH = 100  # above which a grid becomes a list

@@ -14,7 +14,7 @@ from tacit.evidence.read import read_column
 from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
 from tacit.io.files import is_evidence
 from tacit.io.files import read_evidence as read_file
-from tacit.model.variable import Label, Variable, listed_states, similar
+from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.query.network import Network
 
 

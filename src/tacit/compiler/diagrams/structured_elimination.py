@@ -22,7 +22,7 @@ from tacit.compiler.operations.arrangement import distinct, gathered, order_of
 from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.order.sweep import sweep_order
 from tacit.compiler.order.tree import Problem
-from tacit.model.distributions import structural_ones
+from tacit.model.elements.distributions import structural_ones
 from tacit.model.model import Model
 
 

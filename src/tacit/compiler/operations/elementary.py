@@ -14,7 +14,7 @@ from tacit.compiler.operations.arrangement import gathered, order_of
 from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value
 from tacit.compiler.operations.axes import ONE, Array, Axes, Axis, Ids, Key, Setting
 from tacit.compiler.operations.operation import Operation, Support, Target
-from tacit.model.distributions import structural_ones
+from tacit.model.elements.distributions import structural_ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,20 +89,24 @@ class Likelihood(Operation):
         return self.variable
 
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
-        return _LikelihoodStep(xp, self.variable, setting.size(self.axes))
+        return _LikelihoodStep(xp, self.variable, setting.shape(self.axes))
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
-        return target.likelihoods(self.variable)
+        return target.likelihoods(self.variable).reshape(setting.shape(self.axes))
 
 
 class _LikelihoodStep(ArrayStep):
-    def __init__(self, xp: ArrayLibrary, variable: str, states: int) -> None:
-        self._xp, self._variable, self._nothing = xp, variable, xp.ones(states)
+    def __init__(self, xp: ArrayLibrary, variable: str, shape: Sequence[int]) -> None:
+        self._xp, self._variable, self._shape = xp, variable, shape
+        self._nothing = xp.ones(math.prod(shape))
 
     def forward(self, frame: Frame) -> Value:
         likelihood = frame.likelihood(self._variable)
         array = self._nothing if likelihood is None else likelihood
-        return Value(self._xp.cast(array), floor=self._xp.likelihood_floor(array))
+        own = self._xp.cast(array)
+        if len(self._shape) != 1:  # of the joint states of a density's parents
+            own = self._xp.reshape(own, (*self._shape, own.shape[-1]))
+        return Value(own, floor=self._xp.likelihood_floor(array))
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """The derivative by the evidence stays where it is."""

@@ -61,7 +61,8 @@ class ByRow(NumpyEngine):
                 pause()
                 by_state.append(self._by_table(frame, np.eye(len(joint))[state][:, None] * inverse))
         derivatives = {key: np.stack([tables[key] for tables in by_state]) for key in by_state[0]}
-        lost = np.zeros(rows, dtype=np.bool_) if results.imprecise is None else results.imprecise.copy()
+        doubtful = self.doubtful(columns, results)
+        lost = np.zeros(rows, dtype=np.bool_) if doubtful is None else doubtful.copy()
         for table in derivatives.values():
             lost |= ~np.isfinite(table).reshape(-1, rows).all(axis=0)
         if lost.any() and not isinstance(self, WideEngine):

@@ -16,6 +16,8 @@ from tacit.compiler.operations.array_rules import ArrayLibrary, Frame
 from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.operations.contract import AxisRoles
 from tacit.engines.arrays.wide import Wide
+from tacit.evidence.column import Column
+from tacit.evidence.density_column import DensityColumn
 
 Array = Any  # of NumPy, or Wide
 SMALLEST_SUBNORMAL = np.finfo(np.float64).smallest_subnormal  # says that a number is too small, as 0 would not
@@ -40,6 +42,10 @@ class PlainArrays(ArrayLibrary):
 
     def ones(self, states: int) -> Array:
         return np.ones((states, 1), dtype=self.dtype)
+
+    def likelihoods_of(self, column: Column) -> Array:
+        """The likelihoods (states, rows) of a column of evidence."""
+        return column.likelihoods()
 
     def cast(self, array: Array) -> Array:
         return array.astype(self.dtype, copy=False)
@@ -168,6 +174,12 @@ class WideArrays(NumpyArrays):
     def __init__(self, dtype: Any = np.float64) -> None:
         super().__init__(dtype)
         self.limit = -np.inf
+
+    def likelihoods_of(self, column: Column) -> Array:
+        """Densities have a range that floats do not."""
+        if isinstance(column, DensityColumn):
+            return Wide.of(*column.with_exponents())
+        return column.likelihoods()
 
     def cast(self, array: Array) -> Array:
         return Wide.of(array)

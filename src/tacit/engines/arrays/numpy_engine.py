@@ -71,7 +71,7 @@ class NumpyEngine(ArrayEngine):
         sources = Sources(
             self._parameter,
             self.gammas,
-            lambda variable: evidence[variable].likelihoods() if variable in evidence else None,
+            lambda variable: self._rows.likelihoods_of(evidence[variable]) if variable in evidence else None,
             lambda variable: evidence[variable].states(),
             self._table_floor,
             through,
@@ -221,6 +221,10 @@ class WideEngine(NumpyEngine):
     """An engine whose numbers have an exponent each and cannot underflow: the last fallback."""
 
     arrays = WideArrays
+
+    def doubtful(self, columns: Columns, results: Results) -> NDArray[np.bool_] | None:
+        """None: these numbers have the range of densities."""
+        return results.imprecise
 
     def _results(self, frame: ArrayEvaluation, rows: int, selections: bool = False) -> Results:
         results = super()._results(frame, rows, selections)

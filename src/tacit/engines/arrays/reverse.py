@@ -69,7 +69,7 @@ def gradients(
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
             nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
-            likelihoods[operation.variable] = as_floats(adjoints.by_value.get(i, nothing))
+            likelihoods[operation.variable] = as_floats(adjoints.by_value.get(i, nothing)).reshape(nothing.shape)
     tables, slopes = parameter_gradients(once, static, adjoints.by_value)
     return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
 

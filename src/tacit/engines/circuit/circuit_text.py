@@ -16,7 +16,7 @@ import numpy as np
 from tacit.base.errors import FormatError, TooLargeError
 from tacit.engines.circuit.nodes import CODE, KINDS, LEAVES, Ids, Nodes
 from tacit.model.cpt import TESTS
-from tacit.model.variable import Variable, variable
+from tacit.model.elements.variable import Variable, variable
 
 SIGNS = {"sum": "+", "product": "*", "divide": "/", "complement": "1-x", "normalise": "Σ=1"}
 MAX_DRAWN = 2000

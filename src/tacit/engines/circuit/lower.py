@@ -17,7 +17,7 @@ from tacit.engines.circuit.circuit import Circuit
 from tacit.engines.circuit.node_builder import CircuitBuilder
 from tacit.engines.circuit.nodes import Ids
 from tacit.model.cpt import THRESHOLDS, TestingCPT
-from tacit.model.distributions import structural_ones
+from tacit.model.elements.distributions import structural_ones
 from tacit.model.model import Model
 
 MAX_STEP = 100_000_000

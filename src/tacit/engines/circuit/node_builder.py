@@ -16,7 +16,7 @@ from tacit.base.floats import Floats
 from tacit.engines.arrays.structured_traceback import splitmix
 from tacit.engines.circuit.circuit import Circuit
 from tacit.engines.circuit.nodes import CODE, Ids
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 Hashes = NDArray[np.uint64]
 MAX_NODES = 10_000_000  # about 4 GB while it is made; the trace of water has 6 million

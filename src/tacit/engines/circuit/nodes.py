@@ -17,7 +17,7 @@ from tacit.engines.arrays.numpy_arrays import PlainArrays
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.cpt import TESTS
-from tacit.model.variable import Variable, similar
+from tacit.model.elements.variable import Variable, similar
 
 Ids = NDArray[np.int64]
 

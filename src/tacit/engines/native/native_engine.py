@@ -31,6 +31,7 @@ from tacit.engines.tape import instructions as k
 from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.evidence.column import Column, Evidence, blocks, take
+from tacit.evidence.density_column import lost_rows
 
 GRADIENT_CHUNK = 2**14
 DESCENT_ELEMENTS = 2**22  # values in memory at a time, for a traceback
@@ -126,7 +127,8 @@ class NativeEngine(TapeBased):
 
     def posterior(self, columns: Columns, rows: int) -> Array:
         generated = self.compile(CodeKind(False, False))
-        if self.tables_in_doubt(generated.tape):
+        lost = lost_rows(columns, rows)
+        if self.tables_in_doubt(generated.tape) or (lost is not None and lost.any()):
             return super().posterior(columns, rows)
         posterior = np.empty((rows, generated.tape.states), dtype=self.dtype)
         notes = self._run(generated, self._evidence(generated, columns), rows, {"posterior": posterior})

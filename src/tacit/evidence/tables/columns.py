@@ -24,8 +24,8 @@ from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
 from tacit.evidence.tables.csv_parquet import FileTable, TableBatch
 from tacit.evidence.tables.messages import in_file
 from tacit.evidence.wrong_rows import WrongRows
+from tacit.model.elements.variable import Variable, similar, state_column
 from tacit.model.model import Model
-from tacit.model.variable import Variable, similar, state_column
 
 
 class AmbiguousColumnError(EvidenceError):

@@ -15,7 +15,7 @@ from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.base.version import how_to_install
 from tacit.io.parsing.draft import MAX_MISS, RoundingWarning
-from tacit.model.distributions import SUM_TOLERANCE
+from tacit.model.elements.distributions import SUM_TOLERANCE
 from tacit.query.network import Network
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.base.errors import NetworkError
 from tacit.evidence.read import EvidenceLike
 from tacit.io.bridges.peers import PeerNode, assemble, check_classical, require
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from tacit.base.errors import NetworkError, TooLargeError
 from tacit.base.text import large
 from tacit.io.bridges.peers import PeerNode, assemble, check_classical, is_safe, require
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.rules import MAX_DENSE
-from tacit.model.variable import Label, Variable
 from tacit.query.network import Network
 
 

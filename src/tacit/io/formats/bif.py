@@ -26,7 +26,7 @@ from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
 from tacit.io.parsing.extension import Spelled, spell, spell_network, table_rows
 from tacit.io.parsing.scanner import Position, Scanner, show
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 
 MAX_BY_DEFAULT = 2**22

@@ -22,7 +22,7 @@ from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import MAX_PARENTS, Declared, Draft, build
 from tacit.io.parsing.scanner import Position, fault
 from tacit.io.parsing.wordlist import Words
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)

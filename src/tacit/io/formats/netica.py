@@ -23,9 +23,9 @@ from tacit.base.text import large, plural
 from tacit.io.parsing.content import decoded
 from tacit.io.parsing.draft import Declared, Defined, Draft, build
 from tacit.io.parsing.scanner import Position, Scanner, is_integer, show
-from tacit.model.intervals import Edges, checked_edges, interval_names
+from tacit.model.elements.intervals import Edges, checked_edges, interval_names
+from tacit.model.elements.variable import Label
 from tacit.model.rules import MAX_DENSE
-from tacit.model.variable import Label
 from tacit.query.network import Network
 
 MAX_STATES = 2**16  # that a node may have without naming them

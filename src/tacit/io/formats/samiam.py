@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from tacit.io.parsing.elements import Elements
 from tacit.io.parsing.scanner import MAX_SHOWN, show
+from tacit.model.elements.variable import Label, listed_states, similar
 from tacit.model.factor_graph import FactorGraph
-from tacit.model.variable import Label, listed_states, similar
 from tacit.query.network import Network
 
 

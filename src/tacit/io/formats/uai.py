@@ -32,9 +32,9 @@ from tacit.io.parsing.extension import decode, encode, plain_table, table_rows
 from tacit.io.parsing.scanner import fault, show
 from tacit.io.parsing.wordlist import Words
 from tacit.model.as_dict import Reader
+from tacit.model.elements.variable import Label, variable
 from tacit.model.factor_graph import MAX_SCOPE, FactorGraph
 from tacit.model.model import SELECTIONS
-from tacit.model.variable import Label, variable
 from tacit.query.network import Network
 
 MAX_CELLS = 2**24  # of evidence: every variable observed has one in every row

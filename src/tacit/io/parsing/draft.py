@@ -25,8 +25,8 @@ from tacit.io.parsing.extension import decode, visible_table
 from tacit.io.parsing.scanner import Position, fault, show
 from tacit.model.as_dict import cpt_from_dict
 from tacit.model.cpt import CPT
-from tacit.model.distributions import SUM_TOLERANCE, distributions
-from tacit.model.variable import Label, describe
+from tacit.model.elements.distributions import SUM_TOLERANCE, distributions
+from tacit.model.elements.variable import Label, describe
 from tacit.query.network import Network
 
 MAX_MISS = 1e-4 + 1e-9  # by how much a row may miss 1: numbers of four digits do, 0.3333 three times exactly

@@ -29,8 +29,8 @@ from tacit.base.text import large
 from tacit.io.parsing.content import parse_json
 from tacit.model.as_dict import cpt_to_dict
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.elements.variable import Label
 from tacit.model.rules import MAX_DENSE
-from tacit.model.variable import Label
 from tacit.query.network import Network
 
 

@@ -19,14 +19,14 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.evidence.column import Column, Evidence
-from tacit.evidence.column_summary import ColumnSummary, summary_of
-from tacit.evidence.discretizing import METHODS, How, warn_of_default_bins
 from tacit.evidence.read import named_columns
+from tacit.evidence.summaries.column_summary import ColumnSummary, summary_of
+from tacit.evidence.summaries.discretizing import METHODS, How, warn_of_default_bins
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
 from tacit.learn.estimating.sources import RowBatch, Spooled, is_stream, row_batches
-from tacit.model.intervals import Edges
-from tacit.model.variable import similar
+from tacit.model.elements.intervals import Edges
+from tacit.model.elements.variable import similar
 from tacit.query.network import Network
 
 MAX_SHARE_DISTINCT = 0.6  # of the rows, up to which it pays to count equal rows together

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.text import shown
+from tacit.model.elements.variable import similar
 from tacit.model.graph import in_topological_order
-from tacit.model.variable import similar
 
 Mask = NDArray[np.bool_]
 Edge = tuple[str, str]

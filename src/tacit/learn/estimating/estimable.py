@@ -12,7 +12,7 @@ from tacit.base.lru import LRUCache
 from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
-from tacit.model.distributions import structural
+from tacit.model.elements.distributions import structural
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
 

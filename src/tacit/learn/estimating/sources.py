@@ -26,7 +26,7 @@ from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file
 from tacit.evidence.wrong_rows import WrongRows
 from tacit.learn.fitting.data import checked_weights
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 from tacit.query.network import Network
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from tacit.base.text import plural, shown_number
 from tacit.evidence.column import Column, take
 from tacit.evidence.frames import TextColumn, column_index, frame_index, is_framed, unpack
 from tacit.evidence.read import is_ambiguous, named_columns, read_column
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 from tacit.query.tac import TAC
 
 SUM_TOLERANCE = 1e-6

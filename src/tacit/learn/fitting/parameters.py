@@ -22,7 +22,7 @@ from tacit.learn.fitting.forms import EXPONENTIAL, LIMIT, LOGISTIC, SOFTMAX, SOR
 from tacit.learn.fitting.links import axis_of, copy_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
-from tacit.model.distributions import structural
+from tacit.model.elements.distributions import structural
 from tacit.query.network import Network
 
 Key = tuple[str, str]

@@ -25,7 +25,7 @@ from tacit.learn.placing.splitting import Slopes, slopes, weight, weights_of, wi
 from tacit.learn.prior import Prior
 from tacit.learn.progress_line import Line
 from tacit.model.cpt import CPT, TestingCPT
-from tacit.model.distributions import structural
+from tacit.model.elements.distributions import structural
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import compiled

@@ -16,8 +16,8 @@ from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Cells, Grid
-from tacit.model.base_cpt import BaseCPT, Family, number, settings, unset_note
-from tacit.model.variable import Variable
+from tacit.model.elements.base_cpt import BaseCPT, Family, number, settings, unset_note
+from tacit.model.elements.variable import Variable
 
 MAX_SHOWN = 8  # numbers of a part that `repr` shows
 

@@ -12,9 +12,9 @@ from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
 from tacit.base.grid import Grid
-from tacit.model.base_cpt import Family
 from tacit.model.densities.base_density import BaseDensity
-from tacit.model.distributions import as_floats
+from tacit.model.elements.base_cpt import Family
+from tacit.model.elements.distributions import as_floats
 
 
 class Density(BaseDensity):

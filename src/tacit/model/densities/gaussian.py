@@ -10,12 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
-from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive
 from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs
 from tacit.model.densities.normal import exact_normal_logs, normal_logs
-from tacit.model.distributions import as_floats
-from tacit.model.variable import Variable
+from tacit.model.elements.base_cpt import check_tie
+from tacit.model.elements.distributions import as_floats
+from tacit.model.elements.variable import Variable
 
 ROUNDING = 1e-14  # of correlations
 
@@ -107,7 +107,7 @@ class Gaussian(BaseDensity):
     def _columns(self, own: Variable) -> list[Column]:
         if self.cov is None:
             return super()._columns(own)
-        names = own.name.split(", ")
+        names = list(own.columns)
         names = names if len(names) == self.dimension else [str(i) for i in range(self.dimension)]
         means = [Column(f"mean {name}", self.mean[..., i]) for i, name in enumerate(names)]
         pairs = [(i, j) for i in range(self.dimension) for j in range(i, self.dimension)]

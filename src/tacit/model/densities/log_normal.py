@@ -7,10 +7,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.double_double import Twofold, log
 from tacit.base.floats import Floats
-from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, check_finite, check_positive
 from tacit.model.densities.normal import exact_normal_logs, normal_logs
-from tacit.model.distributions import as_floats
+from tacit.model.elements.base_cpt import check_tie
+from tacit.model.elements.distributions import as_floats
 
 
 class LogNormal(BaseDensity):

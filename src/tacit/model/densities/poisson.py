@@ -6,14 +6,13 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import gammaln, xlogy
 
 from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
-from tacit.model.base_cpt import check_tie
 from tacit.model.densities.base_density import BaseDensity, check_positive
 from tacit.model.densities.normal import blocks
-from tacit.model.distributions import as_floats
+from tacit.model.elements.base_cpt import check_tie
+from tacit.model.elements.distributions import as_floats
 
 FEW = 16  # counts from which on Stirling's series is exact to rounding
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)  # of 1/k, 1/k^3, ...
@@ -85,6 +84,8 @@ class Poisson(BaseDensity):
 
 def _saturated(counts: Floats, exponent: Floats) -> Floats:
     """The log-probability of each count where it is the rate itself: k log k - k - log k!."""
+    from scipy.special import gammaln, xlogy  # loaded by those who need it: it takes longer than all of tacit
+
     few = counts < FEW
     k = np.where(few, FEW, counts)
     series = np.polynomial.polynomial.polyval(k**-2.0, STIRLING) / k

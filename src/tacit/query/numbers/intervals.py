@@ -15,8 +15,8 @@ from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import shown
 from tacit.base.warnings import warn
-from tacit.model.intervals import Edges
-from tacit.model.variable import Variable
+from tacit.model.elements.intervals import Edges
+from tacit.model.elements.variable import Variable
 
 NEGLIGIBLE = 1e-9  # probability of a half-infinite interval that no mean has to be warned of
 

@@ -12,7 +12,7 @@ from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, row_name
 from tacit.base.text import plural, shown
 from tacit.base.version import package
-from tacit.model.variable import similar
+from tacit.model.elements.variable import similar
 from tacit.query.numbers.intervals import shares
 
 if TYPE_CHECKING:  # it loads scipy

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.query import Query
 from tacit.theory.arguments import state_of
 from tacit.theory.boxes import BoxBounds, halves, interiors

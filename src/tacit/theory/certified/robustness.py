@@ -10,7 +10,7 @@ import numpy as np
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 from tacit.query.query import Query
 from tacit.theory.arguments import checked_inputs, first_state, read_given, state_of
 from tacit.theory.certified.bounding import BUDGET, TOLERANCE, maximise

@@ -15,7 +15,7 @@ from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.node_builder import CircuitBuilder
 from tacit.engines.circuit.nodes import Ids
 from tacit.model.cpt import TESTS
-from tacit.model.variable import Variable, similar
+from tacit.model.elements.variable import Variable, similar
 
 ACTIVATIONS = ("linear", "relu", "step")
 IDLE_MODULES = ("Identity", "Dropout")  # modules that change nothing outside training

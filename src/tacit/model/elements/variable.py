@@ -13,7 +13,7 @@ import numpy as np
 
 from tacit.base.errors import NetworkError
 from tacit.base.text import shown
-from tacit.model.intervals import Edges, checked_edges, interval_names
+from tacit.model.elements.intervals import Edges, checked_edges, interval_names
 
 Label = Hashable
 DEFAULT_STATES = ("true", "false")
@@ -25,12 +25,20 @@ MAX_WIDE = 1000
 class Variable:
     """A name and an ordered tuple of states; state 0 is the positive one of a binary variable.
 
-    The states of an interval variable are the intervals between the edges `bins`.
+    The states of an interval variable are the intervals between the edges `bins`. A continuous variable is that of
+    one or more `columns` of numbers, each with a density for every joint state of its parents: these joint states are
+    numbered in place of states of its own.
     """
 
     name: str
     states: tuple[Label, ...] = DEFAULT_STATES
     bins: Edges | None = None
+    columns: tuple[str, ...] = ()
+
+    @property
+    def continuous(self) -> bool:
+        """Whether its values are numbers that have a density."""
+        return bool(self.columns)
 
     @property
     def card(self) -> int:
@@ -86,6 +94,20 @@ def variable(name: object, states: int | Iterable[Any] | None, bins: Iterable[fl
             raise NetworkError(f"node {name!r}: state {label!r} is listed twice; labels must differ")
         seen.add(label)
     return Variable(name, labels)
+
+
+def continuous_variable(columns: str | Iterable[str], parents: Sequence[Variable]) -> Variable:
+    """A checked `Variable` of numbers, in one column or in several that vary together.
+
+    >>> continuous_variable(("x", "y"), [Variable("A")])
+    Variable(name='x, y', states=(0, 1), bins=None, columns=('x', 'y'))
+    """
+    names = (columns,) if isinstance(columns, str) else tuple(columns)
+    if not names or not all(isinstance(name, str) and name for name in names):
+        raise NetworkError(f"a node's name must be a non-empty string, or several of its columns, got {columns!r}")
+    if len(set(names)) < len(names):
+        raise NetworkError(f"the columns of a node must differ, got {names!r}")
+    return Variable(", ".join(names), tuple(range(math.prod(parent.card for parent in parents))), columns=names)
 
 
 def _interval_variable(name: str, states: int | Iterable[Any] | None, bins: Iterable[float]) -> Variable:

@@ -14,7 +14,7 @@ import numpy as np
 from tacit.base.errors import NetworkError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Cells, Grid, ends
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 MAX_LINES = 24  # parent states that are shown; of more, the first and last ones
 MAX_STATES = 12  # of the node itself

@@ -23,8 +23,8 @@ from tacit.evidence.intervals import NUMBER
 from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float
 from tacit.evidence.read import EvidenceLike, named_columns
-from tacit.model.intervals import Edges, checked_edges
-from tacit.model.variable import similar
+from tacit.model.elements.intervals import Edges, checked_edges
+from tacit.model.elements.variable import similar
 
 MAX_BINS = 8
 METHODS = ("quantile", "equal", "mdl")

@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from tacit.base.errors import MAX_LISTED, EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.text import shown
-from tacit.evidence.discretizing import How, edges_of_counts
 from tacit.evidence.frames import EXACT_FLOATS, Coded, ConversionError, Plain, TextColumn, opened
 from tacit.evidence.intervals import NUMBER, spelled_number
 from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float, as_number
-from tacit.evidence.observed_states import is_ordered
 from tacit.evidence.states import MISSING_WORDS
-from tacit.model.intervals import Edges
-from tacit.model.variable import Label
+from tacit.evidence.summaries.discretizing import How, edges_of_counts
+from tacit.evidence.summaries.observed_states import is_ordered
+from tacit.model.elements.intervals import Edges
+from tacit.model.elements.variable import Label
 
 MAX_STATES = 250  # of a column, so that a state takes one byte
 MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state

@@ -10,7 +10,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
-from tacit.model.variable import Label
+from tacit.model.elements.variable import Label
 
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
-from tacit.model.variable import Variable
+from tacit.model.elements.variable import Variable
 
 SUM_TOLERANCE = 2e-6
 EPSILON = float(np.finfo(np.float64).eps)
