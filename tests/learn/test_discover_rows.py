@@ -114,6 +114,15 @@ def test_columns_that_make_no_variable_are_named(change: dict, options: dict, me
     assert "states=" not in str(caught.value)
 
 
+def test_states_that_differ_in_case_or_spaces_are_told_with_their_counts() -> None:
+    frame = pd.DataFrame({"smoker": ["Yes", "yes ", "no", None, "yes "] * 20, "x": ["a", "b", "a", "b", "b"] * 20})
+    told = r"in case or spaces: column 'smoker' has 'Yes' \(20 rows\), 'yes ' \(40 rows\); where they mean the same"
+    with pytest.warns(tacit.SimilarStatesWarning, match=told):
+        tacit.discover(frame, **QUIET)
+    with pytest.warns(tacit.SimilarStatesWarning, match=told):
+        tacit.Network.from_edges([("x", "smoker")], frame)
+
+
 def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
     found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
     assert found.network.states("always") == ("yes",)

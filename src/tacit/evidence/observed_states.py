@@ -2,17 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError
-from tacit.base.text import shown
+from tacit.base.text import counted, listed, shown
+from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
-from tacit.model.variable import Label
+from tacit.model.variable import Label, Variable
 
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
+
+
+class SimilarStatesWarning(UserWarning):
+    """Values of a column became different states although they differ only in case, or in spaces around them."""
+
+
+def warn_of_similar_states(variables: Iterable[Variable], counts: Callable[[str], NDArray[Any]]) -> None:
+    """Warn of columns with states that may be one; `counts` tells how many rows each state of a column has."""
+    found = []
+    for variable in variables:
+        if places := _alike(variable):
+            rows = counts(variable.name)
+            labels = [f"{variable.states[place]!r} ({counted(rows[place])})" for place in places]
+            found.append(f"column {variable.name!r} has {listed(labels)}")
+    if found:
+        remedy = "where they mean the same, make them one (in pandas: column.str.strip().str.lower())"
+        warn(f"states that differ only in case or spaces: {'; '.join(found)}; {remedy}", SimilarStatesWarning)
+
+
+def _alike(variable: Variable) -> list[int]:
+    """The places of states that others are like in small letters and without spaces, like ones side by side."""
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(variable.states):
+        if isinstance(label, str):
+            places.setdefault(label.strip().lower(), []).append(place)
+    return [place for same in places.values() if len(same) > 1 for place in same]
 
 
 def observed_states(name: str, values: Any) -> tuple[Label, ...]:

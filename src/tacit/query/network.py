@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base import pickling
 from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
@@ -18,7 +19,7 @@ from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.column_summary import summary_of
 from tacit.evidence.discretizing import How, discretize, warn_of_default_bins
-from tacit.evidence.observed_states import observed_states
+from tacit.evidence.observed_states import observed_states, warn_of_similar_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
@@ -435,16 +436,18 @@ class Network(Model):
             if name not in parents:
                 raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
         intervals = _intervals(columns, bins, parents, listed)
+        observed = [name for name in parents if name in columns and name not in listed and name not in intervals]
         for name in in_topological_order(parents):
             if name in intervals:
                 net.add(name, parents[name], bins=intervals[name])
                 continue
-            if name in columns and name not in listed:
+            if name in observed:
                 listed[name] = observed_states(name, columns[name])
             elif columns and name not in listed:
                 problem = f"the edges name {name!r}, of which the rows have no column{similar(name, columns)}"
                 raise NetworkError(f"{problem}; if it is never observed, give its states in states=")
             net.add(name, parents[name], listed.get(name))
+        warn_of_similar_states(map(net.variable, observed), lambda name: _counts(net.variable(name), columns[name]))
         return net
 
     def to_networkx(self) -> Any:
@@ -562,6 +565,14 @@ class Network(Model):
 
     def _repr_html_(self) -> str:
         return network_html(self)
+
+
+def _counts(own: Variable, values: Any) -> NDArray[Any]:
+    """How many rows of a column have each state."""
+    column, _ = read_column(own, values)
+    assert column is not None
+    assert column.codes is not None
+    return np.bincount(column.codes[column.codes >= 0], minlength=own.card)
 
 
 def _intervals(

@@ -21,6 +21,7 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_summary import ColumnSummary, summary_of
 from tacit.evidence.discretizing import METHODS, How, warn_of_default_bins
+from tacit.evidence.observed_states import warn_of_similar_states
 from tacit.evidence.read import named_columns
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
@@ -293,15 +294,19 @@ def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
     gap = np.iinfo(codes.dtype).max
     codes, weights = merged_rows(codes, weights, always=any((column == gap).any() for column in codes))
     cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
-    surprises = [_surprise(column, weights, gap) for column in codes]
     names = list(net)
+    counts = {
+        name: np.bincount(column, weights if len(weights) else None, minlength=gap + 1)[:gap]
+        for name, column in zip(names, codes, strict=True)
+    }
+    warn_of_similar_states(map(net.variable, names), counts.__getitem__)
+    surprises = [_surprise(counts[name]) for name in names]
     order = sorted(range(len(names)), key=lambda i: (surprises[i], cards[i], names[i]))
     return CodedTable(net, tuple(names[i] for i in order), cards[order], codes[order], weights, total)
 
 
-def _surprise(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> float:
+def _surprise(counts: NDArray[Any]) -> float:
     """The entropy of a column, summed from its smallest count so that the order of states does not matter."""
-    counts = np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
     counts = np.sort(counts[counts > 0])
     shares = counts / counts.sum()
     return round(float(-(shares * np.log(shares)).sum()), 9)  # the order of rows matters to sums of fractions
