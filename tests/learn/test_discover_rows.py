@@ -124,10 +124,18 @@ def test_states_that_differ_in_case_or_spaces_are_told_with_their_counts() -> No
 
 
 def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
-    found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
+    with pytest.warns(tacit.ConstantColumnWarning, match="single value: always; what is constant"):
+        found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
     assert found.network.states("always") == ("yes",)
     assert not any("always" in edge for edge in found.network.edges)
     assert found.score == pytest.approx(tacit.discover(lawn(300), **QUIET).score, rel=1e-12)
+
+
+def test_a_column_of_nothing_but_true_is_constant() -> None:
+    frame = lawn(300).assign(always=[True, None] * 150)
+    with pytest.warns(tacit.ConstantColumnWarning, match="single value: always;"):
+        net = tacit.Network.from_edges([("rain", "always")], frame)
+    assert net.states("always") == (True, False)
 
 
 # gaps
@@ -142,7 +150,8 @@ def classes(net: tacit.Network) -> tuple[set, set]:
 
 def test_a_column_with_one_value_is_no_trouble_beside_gaps() -> None:
     frame = pd.DataFrame({"a": ["x", "y", None, "x"] * 30, "b": ["x", "y", "y", "x"] * 30, "same": "k"})
-    discovery = tacit.discover(frame)
+    with pytest.warns(tacit.ConstantColumnWarning):
+        discovery = tacit.discover(frame)
     assert discovery.network.states("same") == ("k",)
     assert {frozenset(edge) for edge in discovery.network.edges} == {frozenset("ab")}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from typing import Any
 
 import numpy as np
@@ -22,8 +22,32 @@ class SimilarStatesWarning(UserWarning):
     """Values of a column became different states although they differ only in case, or in spaces around them."""
 
 
-def warn_of_similar_states(variables: Iterable[Variable], counts: Callable[[str], NDArray[Any]]) -> None:
-    """Warn of columns with states that may be one; `counts` tells how many rows each state of a column has."""
+class ConstantColumnWarning(UserWarning):
+    """Columns have a single value each, so that their variables tell nothing about others."""
+
+
+Counts = Callable[[str], NDArray[Any]]  # of a column: how many rows have each state
+
+
+def warn_of_states(variables: Collection[Variable], counts: Counts) -> None:
+    """Warn of columns with states that may be one, and of columns with a single value."""
+    _warn_of_similar_states(variables, counts)
+    _warn_of_constants(variables, counts)
+
+
+def _warn_of_constants(variables: Collection[Variable], counts: Counts) -> None:
+    constant = [one.name for one in variables if one.card == 1 or _is_constant_truth(one, counts)]
+    if constant:
+        what = f"columns with a single value: {listed(constant)}"
+        warn(f"{what}; what is constant tells nothing about others: leave them out", ConstantColumnWarning)
+
+
+def _is_constant_truth(variable: Variable, counts: Counts) -> bool:
+    """Whether only one of True and False occurs, which are both states."""
+    return variable.states == (True, False) and np.count_nonzero(counts(variable.name)) == 1
+
+
+def _warn_of_similar_states(variables: Collection[Variable], counts: Counts) -> None:
     found = []
     for variable in variables:
         if places := _alike(variable):

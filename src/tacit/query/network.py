@@ -19,7 +19,7 @@ from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.column_summary import summary_of
 from tacit.evidence.discretizing import How, discretize, warn_of_default_bins
-from tacit.evidence.observed_states import observed_states, warn_of_similar_states
+from tacit.evidence.observed_states import observed_states, warn_of_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
@@ -436,7 +436,7 @@ class Network(Model):
             if name not in parents:
                 raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
         intervals = _intervals(columns, bins, parents, listed)
-        observed = [name for name in parents if name in columns and name not in listed and name not in intervals]
+        observed = [name for name in parents if name in columns and name not in listed]
         for name in in_topological_order(parents):
             if name in intervals:
                 net.add(name, parents[name], bins=intervals[name])
@@ -447,7 +447,8 @@ class Network(Model):
                 problem = f"the edges name {name!r}, of which the rows have no column{similar(name, columns)}"
                 raise NetworkError(f"{problem}; if it is never observed, give its states in states=")
             net.add(name, parents[name], listed.get(name))
-        warn_of_similar_states(map(net.variable, observed), lambda name: _counts(net.variable(name), columns[name]))
+        variables = [net.variable(name) for name in observed]
+        warn_of_states(variables, lambda name: _counts(net.variable(name), columns[name]))
         return net
 
     def to_networkx(self) -> Any:

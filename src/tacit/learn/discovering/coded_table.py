@@ -21,7 +21,6 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.column_summary import ColumnSummary, summary_of
 from tacit.evidence.discretizing import METHODS, How, warn_of_default_bins
-from tacit.evidence.observed_states import warn_of_similar_states
 from tacit.evidence.read import named_columns
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
@@ -64,6 +63,11 @@ class CodedTable:
     def complete(self) -> bool:
         """Whether no value is missing."""
         return not any((column == self.gap).any() for column in self.codes)
+
+    def counts(self, name: str) -> NDArray[Any]:
+        """How many rows have each state of a column; the sums of their weights."""
+        place = self.names.index(name)
+        return _counts(self.codes[place], self.weights, self.gap)[: self.cards[place]]
 
     def drawn(self, rng: np.random.Generator) -> CodedTable:
         """A bootstrap sample: as many rows, drawn with replacement, as weights of the rows here."""
@@ -294,15 +298,15 @@ def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
     gap = np.iinfo(codes.dtype).max
     codes, weights = merged_rows(codes, weights, always=any((column == gap).any() for column in codes))
     cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
+    surprises = [_surprise(_counts(column, weights, gap)) for column in codes]
     names = list(net)
-    counts = {
-        name: np.bincount(column, weights if len(weights) else None, minlength=gap + 1)[:gap]
-        for name, column in zip(names, codes, strict=True)
-    }
-    warn_of_similar_states(map(net.variable, names), counts.__getitem__)
-    surprises = [_surprise(counts[name]) for name in names]
     order = sorted(range(len(names)), key=lambda i: (surprises[i], cards[i], names[i]))
     return CodedTable(net, tuple(names[i] for i in order), cards[order], codes[order], weights, total)
+
+
+def _counts(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> NDArray[Any]:
+    """How many rows of a column have each code, but for gaps."""
+    return np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
 
 
 def _surprise(counts: NDArray[Any]) -> float:

@@ -16,6 +16,7 @@ from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import counted, plural
+from tacit.evidence.observed_states import warn_of_states
 from tacit.evidence.read import EvidenceLike
 from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, checked_edges, constraints, is_cyclic
@@ -205,6 +206,7 @@ def discover(
 def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
     """Find the structure of a table that is read already, and estimate the tables of the network."""
     check_search(options)
+    warn_of_states([table.network.variable(name) for name in table.names], table.counts)
     limits = constraints(table.names, options.tiers, options.forbid, options.require)
     _check_required(table, limits, options.max_parents)
     start = _start(table, limits, options)
