@@ -192,18 +192,19 @@ class Network(Model):
         >>> [(one.name, one.first, one.second, one.weight[0].round(2).item()) for one in why.differences]
         [('size', 'small', 'large', -1.08)]
         """
-        from tacit.theory.explain_difference import compare
+        from tacit.theory.explain_difference import compare, read_rows, row_names
 
         asked = checked_query(self, query)
         queries = (asked,) if isinstance(asked, str) else asked or ()
-        one, other = self._read(first, queries), self._read(second, queries)
+        rows = row_names(first, second)
+        one, other = read_rows(rows, first, second, lambda row: self._read(row, queries))
         names = sorted({*one.columns, *other.columns})
         try:
             tac = self._kept(asked, tuple(names), (), {})
         except TooLargeError:
             hard = sorted({*one.fully_observed} & {*other.fully_observed})
             tac = self._kept(asked, tuple(name for name in names if name not in hard), tuple(hard), {})
-        return compare(tac, one, other, state)
+        return compare(tac, one, other, state, rows)
 
     def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.
