@@ -131,7 +131,8 @@ def test_states_are_the_values_that_occur(values, states):
         ([None, None], "'A' has no values, so its states are unknown"),
         ([0.5, 1.5], r"holds fractions such as 0\.5, which are too many states; .*bins="),
         (list(range(MAX_OBSERVED + 1)), "holds 101 different values"),
-        (pd.to_datetime(["2020-01-01"]), "of type"),
+        (pd.to_datetime(["2020-01-01"]), "holds dates; turn dates into numbers"),
+        (["x", [1, 2]], r"column 'A', row 1: \[1, 2\] is no single value"),
         (np.zeros((2, 2)), r"has shape \(2, 2\)"),
     ],
 )

@@ -71,7 +71,8 @@ class EvidenceError(TacitError):
     label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
     with the sentence that its subject begins. Of wrong values, `values` are all in the column, the most frequent ones
     first. Where the column is wrong as a whole, `rows` is how many it has. Where other columns are wrong, too, `others`
-    are the errors about them. `columns` are those of a table that can make no variable.
+    are the errors about them. `columns` are those of a table that can make no variable, and `remedy` is a last line,
+    what to do with them.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -99,22 +100,24 @@ class EvidenceError(TacitError):
         others: Sequence[EvidenceError] = (),
         rows: int | None = None,
         columns: Sequence[str] = (),
+        remedy: str | None = None,
     ) -> None:
         self.problem, self.variable, self.place, self.values = problem, variable, place, tuple(values)
-        self.row, self.index, self.rows, self.columns = row, index, rows, tuple(columns)
+        self.row, self.index, self.rows, self.columns, self.remedy = row, index, rows, tuple(columns), remedy
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         where = "" if row is None else f"row {row}{_also_called(row, index)}"
         about = ", ".join(filter(None, [self.subject, where]))
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
         self.others = tuple(others)
         shown = f"{about}{colon}{problem}{_listed(self.values)}{_also(self.others)}"
+        shown += "" if remedy is None else f"\n{remedy}"
         # the only argument: with it and the fields, pickle makes the error anew
         super().__init__(shown if place is None else f"{place}: {shown}")
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others", "rows", "columns")
-        return type(self)(**{name: getattr(self, name) for name in names} | fields)
+        names = ("variable", "subject", "row", "index", "place", "values", "others", "rows", "columns", "remedy")
+        return type(self)(**{name: getattr(self, name) for name in ("problem", *names)} | fields)
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""

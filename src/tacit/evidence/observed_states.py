@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Hashable, Iterable
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
 from tacit.model.variable import Label, Variable
 
+DATES = "turn dates into numbers (in pandas: pd.to_datetime(column).dt.year), or leave the column out"
+DURATIONS = "turn durations into numbers (in pandas: column.dt.total_seconds()), or leave the column out"
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 
 
@@ -84,10 +87,7 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
         return True, False
     for value in present:
         if not isinstance(value, str | int | float):
-            kind = type(value).__name__
-            remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
-            problem = f"column {name!r} holds {shown(value)} of type {kind}"
-            raise EvidenceError(f"{problem}; expected text or whole numbers{remedy}")
+            raise no_state(name, value)
     fractions = [value for value in present if isinstance(value, float) and not value.is_integer()]
     if fractions or len(present) > MAX_OBSERVED:
         problem = f"fractions such as {fractions[0]!r}" if fractions else f"{len(present):,} different values"
@@ -98,6 +98,31 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
         return tuple(states)
     texts, numbers = ({state for state in states if isinstance(state, str) is text} for text in (True, False))
     return (*sorted(numbers), *sorted(texts))
+
+
+def no_state(name: str, value: Any, row: int | None = None) -> EvidenceError:
+    """The error about a value of a column that can be no state, by its type.
+
+    >>> no_state("tags", [1, 2], row=3)
+    EvidenceError("column 'tags', row 3: [1, 2] is no single value; leave the column out")
+    """
+    kind = type(value).__name__
+    if isinstance(value, Iterable):
+        problem = "is no single value; leave the column out"
+    elif isinstance(value, date):
+        problem = f"is a date; {DATES}"
+    else:
+        remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
+        problem = f"is of type {kind}, expected text or a number{remedy}; leave the column out"
+    return EvidenceError(f"{shown(value)} {problem}", subject=f"column {name!r}", row=row)
+
+
+def refuse_dates(name: str, dtype: np.dtype[Any]) -> None:
+    """An error about a column of dates or durations."""
+    if dtype.kind == "M":
+        raise EvidenceError(f"column {name!r} holds dates; {DATES}")
+    if dtype.kind == "m":
+        raise EvidenceError(f"column {name!r} holds durations; {DURATIONS}")
 
 
 def _distinct(name: str, values: Any) -> list[Any]:
@@ -115,7 +140,12 @@ def _distinct(name: str, values: Any) -> list[Any]:
         raise EvidenceError(f"column {name!r} has shape {shape}; expected a value for each row, (rows,)")
     present = column.values if column.missing is None else column.values[~column.missing]
     if present.dtype.kind == "O":
-        return list(dict.fromkeys(value for value in present.tolist() if not is_missing(value)))
+        try:
+            return list(dict.fromkeys(value for value in present.tolist() if not is_missing(value)))
+        except TypeError:  # lists and the like
+            row, value = next((i, one) for i, one in enumerate(column.values) if not isinstance(one, Hashable))
+            raise no_state(name, value, row) from None
+    refuse_dates(name, present.dtype)
     return [value for value in np.unique(present).tolist() if not is_missing(value)]
 
 

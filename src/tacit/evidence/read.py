@@ -198,15 +198,15 @@ def is_frame(evidence: Any) -> bool:
     return hasattr(evidence, "columns") or hasattr(evidence, "column_names") or is_records(evidence)
 
 
-def without_column(evidence: Any, name: Any) -> Any:
-    """A mapping or a frame without one of its columns; a frame stays one."""
+def without_columns(evidence: Any, names: Collection[Any]) -> Any:
+    """A mapping or a frame without some of its columns, of which it may lack some; a frame stays one."""
     if type(evidence).__module__.partition(".")[0] == "pandas":
-        return evidence.drop(columns=[name])
+        return evidence.drop(columns=list(names), errors="ignore")
     if hasattr(evidence, "column_names"):  # a table or a batch of pyarrow
-        return evidence.select([other for other in evidence.column_names if other != name])
+        return evidence.select([other for other in evidence.column_names if other not in names])
     if hasattr(evidence, "drop"):  # polars
-        return evidence.drop([name])
-    return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
+        return evidence.drop(list(names), strict=False)
+    return {other: values for other, values in (named_columns(evidence) or {}).items() if other not in names}
 
 
 def read_column(

@@ -592,6 +592,8 @@ def _intervals(
         return chosen
     free = [name for name in nodes if name in columns and name not in listed and name not in chosen]
     summaries = {name: summary_of(name, columns[name]) for name in free}
+    for summary in summaries.values():
+        summary.require_values()
     measured = [name for name, summary in summaries.items() if summary.measured]
     warn_of_default_bins(measured)
     return chosen | {name: summaries[name].edges(name, "quantile") for name in measured}

@@ -170,10 +170,10 @@ def _with_remedy(error: EvidenceError, table: FileTable, job: DiscoverJob) -> Ev
     """The error about columns that make no variable, with the option that leaves them out, if others remain."""
     remaining = set(table.names) - set(error.columns) - {job.weights}
     if not error.columns or not remaining or any("," in name or name != name.strip() for name in error.columns):
-        return error
+        return error.changed(remedy=None)
     unwanted = dict.fromkeys([*names(job.exclude), *error.columns])
     option = f"--exclude {shlex.quote(','.join(unwanted))}"
-    return error.changed(problem=f"{error.problem}\nto leave out what makes no variable: {option}")
+    return error.changed(remedy=f"to leave out what makes no variable: {option}")
 
 
 def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str, ...]:

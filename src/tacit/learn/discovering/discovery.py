@@ -143,6 +143,7 @@ def discover(
     max_cost: float | None = None,
     start: Network | Iterable[Edge] | None = None,
     weights: Any = None,
+    exclude: Iterable[str] = (),
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool = True,
@@ -182,6 +183,8 @@ def discover(
         A network, or edges, to begin with; the empty graph if left out.
     weights
         How many rows each row counts as: numbers, or the name of a column that holds them.
+    exclude
+        Columns to leave out, such as names and numbers of rows.
     bootstrap, seed
         How many times to repeat the search on rows drawn with replacement, for `strength`; the seed.
     progress
@@ -200,7 +203,7 @@ def discover(
     """
     options = DiscoverOptions.among(locals())
     check_search(options)
-    return discovered(coded_table(rows, weights, bins), options)
+    return discovered(coded_table(rows, weights, bins, exclude), options)
 
 
 def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
