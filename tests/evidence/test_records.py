@@ -56,6 +56,14 @@ def test_rows_may_leave_out_what_others_have(tac, recwarn):
     assert not recwarn.list
 
 
+def test_a_misspelt_name_in_one_row_is_no_gap():
+    net = tacit.examples.kidney_stones()
+    with pytest.raises(EvidenceError, match=r"row 1 names 'sise', which is not .*; did you mean 'size'\?$"):
+        net.posterior("recovery", [{"size": "small"}, {"sise": "small"}])
+    with pytest.warns(tacit.UnusedColumnWarning, match="not used: sise, id"):
+        net.posterior("recovery", [{"size": "small", "sise": "large", "id": 7}])
+
+
 def test_columns_are_named(tac):
     swapped = FRAME[["C", "A"]]
     for rows in (swapped.to_numpy(), swapped.to_numpy().tolist(), [tuple(row) for row in swapped.to_numpy()]):

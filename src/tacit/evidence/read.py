@@ -78,7 +78,7 @@ def read(
     allowed = set(names)
     unread, rows, framed = _split(evidence, [by_name[n] for n in names])
     answers = [name for name in queries if declared is None or name not in allowed]
-    unread = by_variable(unread, by_name, framed, answers)
+    unread = by_variable(unread, by_name, framed, answers, evidence)
     for name in unread:
         if name not in allowed:
             raise undeclared(name, names, queries)
