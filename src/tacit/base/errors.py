@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.text import plural, shown
 
@@ -149,6 +152,28 @@ class EvidenceError(TacitError):
         table = [line for error in (self, *self.others) for line in error._lines()]
         frame = pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
         return frame.astype({"rows": "Int64", "first": "Int64"})
+
+    def mask(self, rows: Any) -> NDArray[np.bool_]:
+        """Which rows of a frame, or of columns by name, are wrong: `frame[~error.mask(frame)]` are the others.
+
+        Of a column that is wrong as a whole, all rows are. Of wrong likelihoods, only the first row is known.
+
+        >>> EvidenceError("...", variable="A", values=[WrongValue("x", rows=2, first=1)]).mask({"A": ["y", "x", "x"]})
+        array([False,  True,  True])
+        """
+        wrong = [error._in_column(rows[error.variable]) for error in (self, *self.others) if error.variable in rows]
+        if not wrong:
+            raise TacitError("the error is about none of these columns; expected those that it was raised for")
+        return np.asarray(np.logical_or.reduce(wrong))
+
+    def _in_column(self, column: Any) -> NDArray[np.bool_]:
+        """Which rows of the column are wrong."""
+        if self.values:
+            values = {wrong.value for wrong in self.values}
+            cells = (cell if isinstance(cell, Hashable) else shown(cell) for cell in column)
+            return np.array([cell in values for cell in cells], dtype=np.bool_)
+        everything = self.row is None or self.rows is not None
+        return np.array([everything or row == self.row for row in range(len(column))], dtype=np.bool_)
 
     def _lines(self) -> list[tuple[Any, ...]]:
         """The rows of `to_pandas` about this column."""
