@@ -169,6 +169,17 @@ def test_likelihoods_must_name_every_state(tac, given):
         tac.posterior([{"A": "true", "C": given}])
 
 
+def test_the_state_that_likelihoods_lack_is_named(tac):
+    with pytest.raises(EvidenceError, match=r"; it lacks 'hi'$"):
+        tac.posterior({"C": {"lo": 0.2}})
+    with pytest.raises(EvidenceError, match=r"; 'low' is no state; did you mean 'lo'\?$"):
+        tac.posterior({"C": {"low": 0.2, "hi": 0.8}})
+
+
+def test_no_rows_have_no_answers(tac):
+    assert tac.posterior([]).shape == tac.network.posterior("B", []).shape == (0, 2)
+
+
 def test_likelihoods_of_states_that_are_no_words():
     net = tacit.Network()
     net.add("X", states=[1, 2], cpt=[0.5, 0.5])

@@ -34,6 +34,7 @@ from tacit.evidence.labels import FLOAT, GAPS, Mask, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
+from tacit.evidence.states import wrong_states
 from tacit.model.distributions import SUM_TOLERANCE
 from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
 
@@ -152,6 +153,8 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return {}, None, False
     if isinstance(evidence, Evidence):
         return evidence.columns, evidence.rows, False
+    if isinstance(evidence, list | tuple) and not evidence:
+        return {}, 0, True
     columns = named_columns(evidence)
     if columns is not None:
         fixed = None if isinstance(evidence, Mapping) or is_one_row(evidence) else len(evidence)
@@ -367,7 +370,7 @@ def _by_state(variable: Variable, likelihoods: Mapping[Any, Any], row: int | Non
     names = list(map(str, variable.states))
     if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
         problem = f"{shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(problem, variable=variable.name, row=row)
+        raise EvidenceError(f"{problem}{wrong_states(names, by_name)}", variable=variable.name, row=row)
     return np.array([by_name[name] for name in names], dtype=np.float64)
 
 

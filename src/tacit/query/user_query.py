@@ -18,7 +18,7 @@ INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them
     [
         *("always_known", "companion", "given_columns", "hidden", "in_dtype", "labelled", "log_scale", "multiply_adds"),
         *("numbers", "one_row", "options", "plan", "program", "question", "refused", "require_no_do"),
-        *("require_posterior", "require_query", "set_parameters", "with_network"),
+        *("require_posterior", "require_query", "with_network"),
     ]
 )
 
