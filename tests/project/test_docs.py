@@ -31,6 +31,7 @@ NEEDS = {
     "howto/embedded.md": ["onnx", "onnxruntime"],
     "howto/estimate.md": ["pandas", "pyarrow"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
+    "howto/messy-tables.md": ["pandas"],
     "howto/missing-values.md": ["pandas"],
     "howto/numbers.md": ["pandas"],
     "howto/gpu.md": ["torch"],
