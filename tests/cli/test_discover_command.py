@@ -205,6 +205,7 @@ def test_no_file_is_replaced_that_is_not_named():
     found = CliRunner().invoke(app, ["discover", "rows.csv"])
     assert found.stdout.startswith("discovered.json: 2 edges")
     assert "the network is in discovered.json, since there is no -o" in found.stderr
+    assert "2 edges" in tacit_("discover", "rows.csv")  # what it wrote itself is replaced
     Path("discovered.json").write_text("mine")
     said = tacit_("discover", "rows.csv", code=1)
     assert "-o FILE writes another file, -o discovered.json replaces this one" in said
