@@ -11,6 +11,7 @@ from tacit.base.pickling import explain_former_modules
 from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.discretizing import DefaultBinsWarning
+from tacit.evidence.observed_states import ConstantColumnWarning, SimilarStatesWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
@@ -44,6 +45,7 @@ __all__ = [
     "AmbiguousEvidenceError",
     "AmbiguousRowsWarning",
     "Circuit",
+    "ConstantColumnWarning",
     "DefaultBinsWarning",
     "Discovery",
     "Estimate",
@@ -61,6 +63,7 @@ __all__ = [
     "ObservedQueryWarning",
     "OpenIntervalWarning",
     "RoundingWarning",
+    "SimilarStatesWarning",
     "TacitError",
     "TestingCPT",
     "TooLargeError",

@@ -110,6 +110,8 @@ def test_compare_tells_two_rows_apart():
     arguments = ("compare", "stones.json", "-q", "recovery", "--first", "size=small", "--first", "treatment=B")
     arguments = (*arguments, "--second", "size=large")
     assert tacit_(*arguments).rstrip("\n") == str(net.compare("recovery", *rows))
+    several = tacit_(*arguments[:4], "--first", "size=small,treatment=B", code=2)
+    assert "--first size=small --first treatment=B" in " ".join(several.split())
     found = as_json(*arguments, "--state", "no")
     assert found["state"] == "no"
     assert [(one["name"], one["first"], one["second"]) for one in found["differences"]] == [

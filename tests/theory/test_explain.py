@@ -373,7 +373,8 @@ def test_two_rows_of_a_frame_are_compared():
     close(found.posterior, tac.posterior(frame))
     odds = np.log(found.posterior[:, 0] / found.posterior[:, 1])
     close(sum(one.weight[0] for one in found.differences), odds[1] - odds[0])
-    assert str(found).splitlines()[0] == "P*(recovery) of two rows"
+    title, head, *_ = str(found).splitlines()
+    assert (title, head.split()) == ("P*(recovery) of two rows", ["recovery", "Ann", "Bob", "difference"])
     assert "log-odds of recovery=yes, set in turn" in str(found)
     assert found.to_pandas().columns.tolist() == found.to_polars().columns
     assert tac.compare(frame.loc["Ann"], frame.loc["Bob"], state="no").to_pandas()["weight"][0] > 0
@@ -412,8 +413,17 @@ def test_an_impossible_row_cannot_be_compared():
     net = tacit.Network()
     net.add("A", cpt=[1.0, 0.0])
     net.add("B", ["A"], cpt=[[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(EvidenceError, match="the evidence of the second row has probability 0"):
+    with pytest.raises(EvidenceError, match="second row: the evidence has probability 0"):
         tacit.compile(net, "B", ["A"]).compare({}, {"A": "false"})
+
+
+def test_errors_say_which_of_two_rows_is_wrong():
+    frame = pd.DataFrame({"size": ["small", "huge"]}, index=["Ann", "Bob"])
+    net = tacit.examples.kidney_stones()
+    with pytest.raises(EvidenceError, match="Bob: evidence on 'size': 'huge' is not a state"):
+        net.compare("recovery", frame.loc["Ann"], frame.loc["Bob"])
+    with pytest.raises(EvidenceError, match="second row: evidence on 'size': 'huge' is not a state"):
+        tacit.compile(net, "recovery", ["size"]).compare({}, {"size": "huge"})
 
 
 # asked of the network -------------------------------------------------------------------------------------

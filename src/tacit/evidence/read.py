@@ -34,6 +34,7 @@ from tacit.evidence.labels import FLOAT, GAPS, Mask, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
+from tacit.evidence.states import wrong_states
 from tacit.model.distributions import SUM_TOLERANCE
 from tacit.model.variable import DEFAULT_STATES, Variable, listed_states
 
@@ -78,7 +79,7 @@ def read(
     allowed = set(names)
     unread, rows, framed = _split(evidence, [by_name[n] for n in names])
     answers = [name for name in queries if declared is None or name not in allowed]
-    unread = by_variable(unread, by_name, framed, answers)
+    unread = by_variable(unread, by_name, framed, answers, evidence)
     for name in unread:
         if name not in allowed:
             raise undeclared(name, names, queries)
@@ -152,6 +153,8 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return {}, None, False
     if isinstance(evidence, Evidence):
         return evidence.columns, evidence.rows, False
+    if isinstance(evidence, list | tuple) and not evidence:
+        return {}, 0, True
     columns = named_columns(evidence)
     if columns is not None:
         fixed = None if isinstance(evidence, Mapping) or is_one_row(evidence) else len(evidence)
@@ -198,15 +201,15 @@ def is_frame(evidence: Any) -> bool:
     return hasattr(evidence, "columns") or hasattr(evidence, "column_names") or is_records(evidence)
 
 
-def without_column(evidence: Any, name: Any) -> Any:
-    """A mapping or a frame without one of its columns; a frame stays one."""
+def without_columns(evidence: Any, names: Collection[Any]) -> Any:
+    """A mapping or a frame without some of its columns, of which it may lack some; a frame stays one."""
     if type(evidence).__module__.partition(".")[0] == "pandas":
-        return evidence.drop(columns=[name])
+        return evidence.drop(columns=list(names), errors="ignore")
     if hasattr(evidence, "column_names"):  # a table or a batch of pyarrow
-        return evidence.select([other for other in evidence.column_names if other != name])
+        return evidence.select([other for other in evidence.column_names if other not in names])
     if hasattr(evidence, "drop"):  # polars
-        return evidence.drop([name])
-    return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
+        return evidence.drop(list(names), strict=False)
+    return {other: values for other, values in (named_columns(evidence) or {}).items() if other not in names}
 
 
 def read_column(
@@ -367,7 +370,7 @@ def _by_state(variable: Variable, likelihoods: Mapping[Any, Any], row: int | Non
     names = list(map(str, variable.states))
     if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
         problem = f"{shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(problem, variable=variable.name, row=row)
+        raise EvidenceError(f"{problem}{wrong_states(names, by_name)}", variable=variable.name, row=row)
     return np.array([by_name[name] for name in names], dtype=np.float64)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, Self, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base import pickling
 from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
@@ -18,7 +19,7 @@ from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.column_summary import summary_of
 from tacit.evidence.discretizing import How, discretize, warn_of_default_bins
-from tacit.evidence.observed_states import observed_states
+from tacit.evidence.observed_states import observed_states, warn_of_states
 from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
@@ -191,18 +192,19 @@ class Network(Model):
         >>> [(one.name, one.first, one.second, one.weight[0].round(2).item()) for one in why.differences]
         [('size', 'small', 'large', -1.08)]
         """
-        from tacit.theory.explain_difference import compare
+        from tacit.theory.explain_difference import compare, read_rows, row_names
 
         asked = checked_query(self, query)
         queries = (asked,) if isinstance(asked, str) else asked or ()
-        one, other = self._read(first, queries), self._read(second, queries)
+        rows = row_names(first, second)
+        one, other = read_rows(rows, first, second, lambda row: self._read(row, queries))
         names = sorted({*one.columns, *other.columns})
         try:
             tac = self._kept(asked, tuple(names), (), {})
         except TooLargeError:
             hard = sorted({*one.fully_observed} & {*other.fully_observed})
             tac = self._kept(asked, tuple(name for name in names if name not in hard), tuple(hard), {})
-        return compare(tac, one, other, state)
+        return compare(tac, one, other, state, rows)
 
     def predict(self, query: str | Sequence[str], evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of a query for every row; see `TAC.predict`. The query is kept, as by `posterior`.
@@ -435,16 +437,19 @@ class Network(Model):
             if name not in parents:
                 raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
         intervals = _intervals(columns, bins, parents, listed)
+        observed = [name for name in parents if name in columns and name not in listed]
         for name in in_topological_order(parents):
             if name in intervals:
                 net.add(name, parents[name], bins=intervals[name])
                 continue
-            if name in columns and name not in listed:
+            if name in observed:
                 listed[name] = observed_states(name, columns[name])
             elif columns and name not in listed:
                 problem = f"the edges name {name!r}, of which the rows have no column{similar(name, columns)}"
                 raise NetworkError(f"{problem}; if it is never observed, give its states in states=")
             net.add(name, parents[name], listed.get(name))
+        variables = [net.variable(name) for name in observed]
+        warn_of_states(variables, lambda name: _counts(net.variable(name), columns[name]))
         return net
 
     def to_networkx(self) -> Any:
@@ -564,6 +569,14 @@ class Network(Model):
         return network_html(self)
 
 
+def _counts(own: Variable, values: Any) -> NDArray[Any]:
+    """How many rows of a column have each state."""
+    column, _ = read_column(own, values)
+    assert column is not None
+    assert column.codes is not None
+    return np.bincount(column.codes[column.codes >= 0], minlength=own.card)
+
+
 def _intervals(
     columns: Mapping[Any, Any],
     bins: How | Mapping[str, How] | None,
@@ -579,6 +592,8 @@ def _intervals(
         return chosen
     free = [name for name in nodes if name in columns and name not in listed and name not in chosen]
     summaries = {name: summary_of(name, columns[name]) for name in free}
+    for summary in summaries.values():
+        summary.require_values()
     measured = [name for name, summary in summaries.items() if summary.measured]
     warn_of_default_bins(measured)
     return chosen | {name: summaries[name].edges(name, "quantile") for name in measured}

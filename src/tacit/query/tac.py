@@ -240,7 +240,7 @@ class TAC(UserQuery):
         Each finding is set in its turn to what the second row says, and its weight is by how much that raises the
         log-odds of a state: the most probable one of the first row, or `state`. Those that move the answer most by
         themselves are set first; other orders share the same difference out in other ways. Rows of a pandas frame are
-        `frame.iloc[0]`, or `frame.loc["name"]`.
+        `frame.iloc[0]`, or `frame.loc["name"]`; they are called by their names in what is printed.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
