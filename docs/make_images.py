@@ -25,7 +25,7 @@ from tests.pages import blocks
 
 import tacit
 from tacit import drawing, plot, theory
-from tacit.views.plotting import ACCENT, INK, PALE
+from tacit.views.axes import ACCENT, INK, PALE
 
 PAGES = ("tutorials/table-to-decision.md", "howto/discover.md")  # their own code draws what they show
 TARGET = Path(__file__).parent / "images" / "gallery"

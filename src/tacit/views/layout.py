@@ -37,7 +37,7 @@ APART = 2 * GAP  # between parts of a network without an edge between them
 NARROWING = 0.9  # rows shrink by this much until a layout fits a width
 CROSSING_WORTH = 300.0  # pixels that an edge may lead to the side to save a crossing
 EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
-NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} -")
+NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} \N{NO-BREAK SPACE}-")
 WIDE_LETTERS = frozenset("mwMW@%—")
 
 
