@@ -471,7 +471,7 @@ class Network(Model):
         do: Mapping[str, Any] | None = None,
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         nodes: Iterable[str] | None = None,
-        width: float | None = None,
+        width: float | str | None = None,
         strength: Mapping[tuple[str, str], float] | None = None,
         undirected: Iterable[tuple[str, str]] = (),
     ) -> Drawing:
@@ -493,8 +493,8 @@ class Network(Model):
         nodes
             Draw only these variables, and the edges between them.
         width
-            How wide the picture is, in centimetres; names have letters of 9 points, or down to 6 to fit a page. Where
-            that is not enough, they are smaller, and a warning says what helps.
+            How wide the picture is, in centimetres or as a text such as "3.3in"; letters have 9 points, or down to 6 to
+            fit a page. Where that is not enough, they are smaller, and a warning says what helps.
         strength
             The share of bootstrap samples that have an edge (parent, child), from 0 to 1: edges below 1 are dashed, and
             a legend says so.
