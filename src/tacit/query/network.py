@@ -469,6 +469,7 @@ class Network(Model):
         evidence: EvidenceLike | None = None,
         *,
         do: Mapping[str, Any] | None = None,
+        query: str | Iterable[str] = (),
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         nodes: Iterable[str] | None = None,
         width: float | str | None = None,
@@ -482,11 +483,13 @@ class Network(Model):
         Parameters
         ----------
         evidence
-            One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed stands
-            out. If left out, nodes only show their names.
+            One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed is orange
+            with a thick outline. If left out, nodes only show their names.
         do
-            States that variables are set to from outside, as by `do`: they are violet, and the edges into them, which
-            are cut, are dotted.
+            States that variables are set to from outside, as by `do`: they are violet with a dashed outline, and the
+            edges into them, which are cut, are dotted.
+        query
+            Variables that are asked for, which have a double outline.
         captions
             The name to show in place of a variable's own, by variable, or the TOML file that `page` takes, with labels
             and states. Long names are wrapped.
@@ -514,6 +517,7 @@ class Network(Model):
             self,
             evidence,
             do=do,
+            query=query,
             captions=words,
             nodes=nodes,
             width=width,

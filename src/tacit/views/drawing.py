@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,14 +33,15 @@ from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch
 from tacit.views.fitting import Graph, Nodes, fitted
 from tacit.views.images import FORMATS, PIXELS_PER_INCH, write_image
 from tacit.views.lengths import inches
-from tacit.views.nodes import SEEN, SEEN_LINE, SET, SET_LINE, Bars, Known, Labelled
+from tacit.views.nodes import KNOWN, NORMAL, TESTING, Bars, Known, Labelled
 from tacit.views.picture import Picture
 from tacit.views.svg import svg
 from tacit.views.words import Captioned, Words
 
 CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 SUFFIXES = (".svg", *(f".{kind}" for kind in FORMATS))
-SET_TEXT, CUT_TEXT, SEEN_TEXT = "set from outside (do)", "edge cut by that", "observed"
+KNOWN_TEXTS: Mapping[Known, str] = {"seen": "observed", "set": "set from outside (do)"}
+CUT_TEXT, QUERY_TEXT, TESTING_TEXT = "edge cut by that", "query", "testing node"
 DPI = 192  # two pixels of a PNG for each of the drawing
 
 
@@ -87,6 +89,7 @@ def draw(
     evidence: EvidenceLike | None = None,
     *,
     do: Mapping[str, Any] | None = None,
+    query: str | Iterable[str] = (),
     captions: Mapping[str, str] | Captioned | None = None,
     nodes: Iterable[str] | None = None,
     width: float | str | None = None,
@@ -100,10 +103,13 @@ def draw(
     what
         The network or the circuit.
     evidence
-        One row of evidence: the nodes of a network show their posteriors as bars; see `Network.plot`.
+        One row of evidence: the nodes of a network show their posteriors as bars, and what is observed is orange with a
+        thick outline; see `Network.plot`. A legend explains all such marks.
     do
-        States that variables are set to from outside, as `Network.do` sets them. They are violet, and the edges into
-        them, which are cut, are dotted.
+        States that variables are set to from outside, as `Network.do` sets them. They are violet with a dashed outline,
+        and the edges into them, which are cut, are dotted.
+    query
+        Variables that are asked for, which have a double outline.
     captions
         The name to show in place of a variable's own; long ones are wrapped. `Network.plot` also takes a file.
     nodes
@@ -129,13 +135,14 @@ def draw(
     if isinstance(what, Model):
         looks = EdgeLooks.checked(what.edges, strength or {}, undirected)
         names, words = _chosen(what, nodes), Words.of(what, captions)
-        return Drawing(fitted(_of_network(what, names, evidence, do or {}, looks, words), target))
+        question = _Question.checked(what, evidence, do or {}, query)
+        return Drawing(fitted(_of_network(what, names, question, looks, words), target))
     if not isinstance(what, Circuit):
         raise TacitError(f"cannot draw a {type(what).__name__}; expected a Network or a Circuit")
     if evidence is not None:
         raise TacitError("a circuit has no posteriors to draw; evidence is for networks")
-    if nodes is not None or do or captions or strength or undirected:
-        options = "nodes=, do=, captions=, strength= and undirected="
+    if nodes is not None or do or query or captions or strength or undirected:
+        options = "nodes=, do=, query=, captions=, strength= and undirected="
         raise TacitError(f"{options} are for networks; a circuit is drawn as it is")
     return Drawing(fitted(_of_circuit(what), target))
 
@@ -144,41 +151,66 @@ def _chosen(net: Model, nodes: Iterable[str] | None) -> list[str]:
     """The variables to draw, in the order of the network; an error names one that is not there."""
     if nodes is None:
         return list(net.variables)
-    names = {net.variable(name).name for name in ([nodes] if isinstance(nodes, str) else nodes)}
+    names = _names(net, nodes)
     if not names:
         raise TacitError("nodes= names no variable; name those to draw, or leave it out to draw all")
     return [name for name in net.variables if name in names]
 
 
-def _of_network(
-    net: Model,
-    names: Sequence[str],
-    evidence: EvidenceLike | None,
-    do: Mapping[str, Any],
-    looks: EdgeLooks,
-    words: Words,
-) -> Graph:
-    number = {name: i for i, name in enumerate(names)}
+def _names(net: Model, names: Iterable[str]) -> frozenset[str]:
+    return frozenset(net.variable(name).name for name in ([names] if isinstance(names, str) else names))
+
+
+@dataclass(frozen=True)
+class _Question:
+    """What is known of variables, and which are asked for."""
+
+    observed: Evidence | None
+    do: Mapping[str, Any]
+    query: frozenset[str]
+
+    @classmethod
+    def checked(
+        cls, net: Model, evidence: EvidenceLike | None, do: Mapping[str, Any], query: Iterable[str]
+    ) -> _Question:
+        """What `draw` is given."""
+        observed = None if evidence is None else read(evidence, [net.variable(name) for name in net], empty=True)
+        for name in observed.columns if observed else ():
+            if name in do:
+                raise EvidenceError(f"{name!r} is set by do= and cannot be observed, too", variable=name)
+        return cls(observed, do, _names(net, query))
+
+    def known(self, name: str) -> Known:
+        """Whether a variable is set, or observed."""
+        return "set" if name in self.do else "seen" if self.observed and name in self.observed.columns else ""
+
+    def legend(self, net: Model, names: Sequence[str], cut: bool) -> list[tuple[Sample, str]]:
+        """The marks of the nodes that are drawn; where there are none, testing nodes need no explanation."""
+        known, entries = {self.known(name) for name in names}, list[tuple[Sample, str]]()
+        if not self.query.isdisjoint(names):
+            entries.append((Swatch(NORMAL, ringed=True), QUERY_TEXT))
+        entries += [(Swatch(KNOWN[one]), text) for one, text in KNOWN_TEXTS.items() if one in known]
+        if cut:
+            entries.append((CUT_LOOK, CUT_TEXT))
+        if entries and any(net.cpt(name).testing and not self.known(name) for name in names):
+            entries.append((Swatch(TESTING), TESTING_TEXT))
+        return entries
+
+
+def _of_network(net: Model, names: Sequence[str], question: _Question, looks: EdgeLooks, words: Words) -> Graph:
+    number, do = {name: i for i, name in enumerate(names)}, question.do
     pairs = [(parent, name) for name in names for parent in net.parents(name) if parent in number]
     edges = [(number[parent], number[name]) for parent, name in pairs]
     done = _with_set(net, do)
-    known = None if evidence is None else read(evidence, [net.variable(name) for name in net], empty=True)
-    nodes: Nodes
-    if known is None:
-        nodes = [_labelled(done, name, words, name in do) for name in names]
-    else:
-        for name in known.columns:
-            if name in do:
-                raise EvidenceError(f"{name!r} is set by do= and cannot be observed, too", variable=name)
-        nodes = list(_bars(done, names, known, _posteriors(done, known), words, do))
     drawn = [CUT_LOOK if head in do else looks.of((tail, head)) for tail, head in pairs]
-    legend: list[tuple[Sample, str]] = [*looks.legend([pair for pair in pairs if pair[1] not in do])]
-    if not number.keys().isdisjoint(do):
-        legend.append((Swatch(SET, SET_LINE), SET_TEXT))
-    if CUT_LOOK in drawn:
-        legend.append((CUT_LOOK, CUT_TEXT))
-    if do and known is not None and not number.keys().isdisjoint(known.columns):
-        legend.append((Swatch(SEEN, SEEN_LINE), SEEN_TEXT))
+    marks = question.legend(net, names, cut=CUT_LOOK in drawn)
+    legend: list[tuple[Sample, str]] = [*looks.legend([pair for pair in pairs if pair[1] not in do]), *marks]
+    nodes: Nodes
+    if question.observed is None:
+        nodes = [_labelled(done, name, words, question) for name in names]
+    else:
+        posteriors = _posteriors(done, question.observed)
+        nodes = [_bars(done, name, words, question, posteriors[name]) for name in names]
     return Graph(nodes, edges, drawn, legend)
 
 
@@ -192,12 +224,19 @@ def _with_set(net: Model, do: Mapping[str, Any]) -> Model:
     return done
 
 
-def _labelled(net: Model, name: str, words: Words, is_set: bool) -> Labelled:
+def _labelled(net: Model, name: str, words: Words, question: _Question) -> Labelled:
     """A node that shows its name; what is set, also its state."""
-    label = words.variable(name)
-    if is_set:
+    label, known = words.variable(name), question.known(name)
+    if known == "set":
         label = f"{label} = {words.states(name, net.states(name))[int(np.argmax(net.table(name)))]}"
-    return Labelled(label, shaded=net.cpt(name).testing, set=is_set)
+    return Labelled(label, shaded=net.cpt(name).testing, ringed=name in question.query, known=known)
+
+
+def _bars(net: Model, name: str, words: Words, question: _Question, posterior: Floats) -> Bars:
+    """A node that shows the probabilities of its states."""
+    labels, shaded = words.states(name, net.states(name)), net.cpt(name).testing
+    marks = question.known(name), name in question.query
+    return Bars.of(words.variable(name), labels, posterior.tolist(), shaded, *marks)
 
 
 def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
@@ -211,20 +250,6 @@ def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
             return {name: posterior[0] for name, posterior in marginals(query, known).items()}
         except ImpossibleEvidenceWarning:
             raise EvidenceError("the evidence has probability 0, so there are no posteriors to draw") from None
-
-
-def _bars(
-    net: Model,
-    names: Sequence[str],
-    known: Evidence,
-    posteriors: dict[str, Floats],
-    words: Words,
-    do: Mapping[str, Any],
-) -> Iterator[Bars]:
-    for name in names:
-        labels, shaded = words.states(name, net.states(name)), net.cpt(name).testing
-        how: Known = "set" if name in do else "seen" if name in known.columns else ""
-        yield Bars.of(words.variable(name), labels, posteriors[name].tolist(), shaded, how)
 
 
 def _of_circuit(circuit: Circuit) -> Graph:

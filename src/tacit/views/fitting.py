@@ -144,7 +144,9 @@ def _picture(graph: Graph, layout: BoxLayout, room: float | None = None) -> Pict
     legend, width, height = legend_items(graph.legend, MARGIN, layout.height, (room or layout.width) - 2 * MARGIN)
     if not legend:
         return Picture(layout.width, layout.height, items)
-    return Picture(max(layout.width, width + 2 * MARGIN), layout.height + height + MARGIN, [*items, *legend])
+    whole = max(layout.width, width + 2 * MARGIN)
+    shift = (whole - layout.width) / 2
+    return Picture(whole, layout.height + height + MARGIN, [*(item.moved(shift) for item in items), *legend])
 
 
 def _apart(graph: Graph, routes: Sequence[list[Point]]) -> list[list[Point]]:
