@@ -160,6 +160,9 @@ class Network(Model):
 
         >>> from tacit import examples
         >>> print(examples.kidney_stones().explain("recovery", {"size": "small", "treatment": "B"}))
+        recovery=yes is the most probable with 86.7%, mainly because of size: small
+        (82.6% without it), in spite of treatment: B (88.2% without it).
+        <BLANKLINE>
         P*(recovery | size: small, treatment: B)
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
