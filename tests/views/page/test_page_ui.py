@@ -935,6 +935,7 @@ def cases(page):
 def test_two_cases_are_compared(opened):
     page, net = opened("alarm", "CVP=LOW&HISTORY=TRUE"), network("alarm")
     page.click("text=Compare two cases")
+    assert page.locator("#overview svg").is_hidden()
     assert "Both cases are the same so far" in page.inner_text("#panel-findings")
     page.click(state(number(net, "CVP"), 2))
     page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
@@ -979,7 +980,25 @@ def test_two_cases_are_compared(opened):
     assert len(evidence(page)) == 1
     page.click("text=Stop comparing")
     assert page.locator(".comparison:visible").count() == 0
+    assert page.locator("#overview svg").is_visible()
     assert overlapping(page) == []
+
+
+def test_a_comparison_sets_findings_in_turn(opened):
+    page, net = opened("asia", "xray=yes&smoke=no"), network("asia")
+    page.click("text=Compare two cases")
+    page.click(state(number(net, "xray"), 1))
+    page.click(state(number(net, "tub"), 0))
+    rows = [{"xray": "yes", "smoke": "no"}, {"xray": "no", "smoke": "no", "tub": "yes"}]
+    steps = net.compare("dysp", *rows).differences
+    until(page, f"document.querySelectorAll('.steps tbody tr').length === {1 + len(steps)}")
+    page.click("text=Switch to case A")  # the steps stay those from A to B
+    lines = [line.locator("th, td").all_inner_texts() for line in page.locator(".steps tbody tr").all()]
+    place = net.compare("dysp", *rows).state
+    said = {"-": "–", "yes": "yes", "no": "no"}
+    texts = [f"{one.name}: {said[one.first]} → {said[one.second]}" for one in steps]
+    assert [name for name, *_ in lines] == ["Case A", *texts]
+    assert [shown for _, shown, _ in lines[1:]] == [f"{one.posterior[place]:.1%}" for one in steps]
 
 
 def test_a_comparison_says_which_case_clicks_change(opened):
