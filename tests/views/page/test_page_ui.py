@@ -1388,3 +1388,41 @@ def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
     net.page(tmp_path / "page.html", captions)
     page = opened((tmp_path / "page.html").as_uri(), viewport=PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def numbered():
+    """Thirty states that were sorted as text, of which a few are probable."""
+    net = Network("wards")
+    weights = np.array([1.0] * 18 + [50.0] + [1.0] * 11)
+    net.add("Ward", states=sorted(map(str, range(1, 31))), cpt=weights / weights.sum())
+    net.add("Ill", ["Ward"], states=["yes", "no"], cpt=[[0.1, 0.9]] * 29 + [[0.9, 0.1]])
+    return net
+
+
+def shown_states(page, where):
+    """The labels of the lines for states that can be seen."""
+    return page.evaluate(
+        "(where) => [...document.querySelectorAll(where)].filter((one) => one.checkVisibility({ visibilityProperty: true })"
+        ").map((one) => one.querySelector('.label').textContent)",
+        where,
+    )
+
+
+@pytest.mark.parametrize(("viewport", "where"), [(DESKTOP, "[data-box='0'] .state"), (PHONE, "[data-card='0'] .state")])
+def test_of_many_states_the_most_probable_ones_are_shown_in_the_order_of_their_numbers(opened, viewport, where):
+    page = opened(numbered(), viewport=viewport)
+    first = shown_states(page, where)
+    likely = numbered().states("Ward")[18]
+    assert len(first) == 11
+    assert likely in first
+    assert first == sorted(first, key=int)
+    page.evaluate("explorer.observe(0, Array.from({ length: 30 }, (_, k) => Number(k === 29)))")
+    assert numbered().states("Ward")[29] in shown_states(page, where)
+    assert "19 more" in page.inner_text(where.removesuffix(" .state"))
+
+
+def test_all_states_of_the_query_can_be_unfolded(opened):
+    page = opened(numbered())
+    page.click("[data-box='0'] .more")
+    page.click(".query .more-states")
+    assert shown_states(page, ".query .state") == [str(k) for k in range(1, 31)]

@@ -33,21 +33,20 @@ class Cards {
       element("span", {}, variable.label),
       element("i", { class: "group-dot" }),
     );
-    const rows = variable.states.map((state, k) => stateRow(i, k, state));
+    const list = new StateList(this.session, i);
     const number = variable.bins ? new NumberField(this.session, i) : null;
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element(
       "article",
       { class: "card", "data-card": i, "aria-label": variable.label },
       title,
-      ...rows.map(({ control }) => control),
+      ...list.nodes,
       ...(number ? [number.form] : []),
       tests,
     );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
-    rows[0].control.tabIndex = 0;
-    return { card, title, rows, tests, number };
+    return { card, title, list, tests, number };
   }
 
   update() {
@@ -56,7 +55,7 @@ class Cards {
     const { answer, evidence } = this.session;
     this.parts.forEach((part, i) => {
       markEvidence(part.card, evidence[i]);
-      updateRows(this.session, part.rows, i);
+      part.list.update();
       part.number?.update();
     });
     for (const [node, { rows, holding, flipped }] of testsByNode(answer, this.before)) {
@@ -89,7 +88,7 @@ class Cards {
   }
 
   track(i, k) {
-    return this.parts[i].rows[k].track.getBoundingClientRect();
+    return this.parts[i].list.rows[k].track.getBoundingClientRect();
   }
 }
 
