@@ -59,6 +59,15 @@ def steep():
     return net
 
 
+def numbered():
+    """Thirty states that were sorted as text, of which a few are probable."""
+    net = Network("wards")
+    weights = np.array([1.0] * 18 + [50.0] + [1.0] * 11)
+    net.add("Ward", states=sorted(map(str, range(1, 31))), cpt=weights / weights.sum())
+    net.add("Ill", ["Ward"], states=["yes", "no"], cpt=[[0.1, 0.9]] * 29 + [[0.9, 0.1]])
+    return net
+
+
 NETWORKS = {
     "abc": examples.abc,
     "asia": lambda: network("asia"),
@@ -66,6 +75,7 @@ NETWORKS = {
     "andes": lambda: network("andes"),
     "clinic": clinic,
     "insurance": lambda: network("insurance"),
+    "wards": numbered,
     "win95pts": lambda: network("win95pts"),
     "odd": odd,
     "steep": steep,
@@ -1390,27 +1400,18 @@ def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
-def numbered():
-    """Thirty states that were sorted as text, of which a few are probable."""
-    net = Network("wards")
-    weights = np.array([1.0] * 18 + [50.0] + [1.0] * 11)
-    net.add("Ward", states=sorted(map(str, range(1, 31))), cpt=weights / weights.sum())
-    net.add("Ill", ["Ward"], states=["yes", "no"], cpt=[[0.1, 0.9]] * 29 + [[0.9, 0.1]])
-    return net
-
-
 def shown_states(page, where):
     """The labels of the lines for states that can be seen."""
     return page.evaluate(
-        "(where) => [...document.querySelectorAll(where)].filter((one) => one.checkVisibility({ visibilityProperty: true })"
-        ").map((one) => one.querySelector('.label').textContent)",
+        "(where) => [...document.querySelectorAll(where)].filter((one) => one.checkVisibility("
+        "{ visibilityProperty: true })).map((one) => one.querySelector('.label').textContent)",
         where,
     )
 
 
 @pytest.mark.parametrize(("viewport", "where"), [(DESKTOP, "[data-box='0'] .state"), (PHONE, "[data-card='0'] .state")])
 def test_of_many_states_the_most_probable_ones_are_shown_in_the_order_of_their_numbers(opened, viewport, where):
-    page = opened(numbered(), viewport=viewport)
+    page = opened("wards", viewport=viewport)
     first = shown_states(page, where)
     likely = numbered().states("Ward")[18]
     assert len(first) == 11
@@ -1418,11 +1419,22 @@ def test_of_many_states_the_most_probable_ones_are_shown_in_the_order_of_their_n
     assert first == sorted(first, key=int)
     page.evaluate("explorer.observe(0, Array.from({ length: 30 }, (_, k) => Number(k === 29)))")
     assert numbered().states("Ward")[29] in shown_states(page, where)
-    assert "19 more" in page.inner_text(where.removesuffix(" .state"))
+    assert "19 more" in page.text_content(where.removesuffix(" .state"))
 
 
 def test_all_states_of_the_query_can_be_unfolded(opened):
-    page = opened(numbered())
+    page = opened("wards")
     page.click("[data-box='0'] .more")
     page.click(".query .more-states")
     assert shown_states(page, ".query .state") == [str(k) for k in range(1, 31)]
+
+
+def test_on_a_phone_findings_of_a_link_are_above_the_cards(opened):
+    page, net = opened("alarm", "SAO2=LOW&HRBP=HIGH", viewport=PHONE), network("alarm")
+    found = page.locator("#cards > .card").first
+    assert [line.inner_text().split()[:2] for line in found.locator("li").all()] == [["SAO2", "LOW"], ["HRBP", "HIGH"]]
+    found.locator("button[aria-label='Clear SAO2']").click()
+    assert list(evidence(page)) == ["HRBP"]
+    page.click("#clear")
+    page.click(f"[data-card='{number(net, 'HISTORY')}'] .state >> nth=0")
+    assert found.is_hidden()  # what one taps moves no card

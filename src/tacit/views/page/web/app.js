@@ -84,6 +84,7 @@ async function start() {
       cards.update();
       cards.mark();
     } else if (what === "settled") session.answer && tabs.update();
+    else if (what === "restored") cards.introduce();
     else if (what === "cases") overview.compare(session.kept !== null);
     else if (what.go !== undefined) go(what.go);
     else if (what.problem) complain(what.problem);

@@ -3,7 +3,7 @@
 
 class Cards {
   constructor(session, host) {
-    Object.assign(this, { session, host, model: session.model, parts: null, before: null });
+    Object.assign(this, { session, host, model: session.model, parts: null, before: null, introduced: false });
     this.narrow = matchMedia("(max-width: 720px)");
   }
 
@@ -16,7 +16,9 @@ class Cards {
     this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
     this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
     this.hint = quiet("p");
-    this.host.append(this.hint, this.nothing, ...this.parts.map(({ card }) => card));
+    this.findings = element("ul", { class: "findings" });
+    this.found = element("section", { class: "card observed", "aria-label": "Findings", hidden: true }, this.findings);
+    this.host.append(this.found, this.hint, this.nothing, ...this.parts.map(({ card }) => card));
     this.mark();
   }
 
@@ -53,6 +55,7 @@ class Cards {
     if (!this.visible) return;
     if (!this.parts) this.make();
     const { answer, evidence } = this.session;
+    this.showFindings();
     this.parts.forEach((part, i) => {
       markEvidence(part.card, evidence[i]);
       part.list.update();
@@ -63,6 +66,24 @@ class Cards {
       setText(this.parts[node].tests, countOfTests(holding, rows.length));
     }
     this.before = answer;
+  }
+
+  // Findings that came with the address are above the cards: theirs may be far down.
+  introduce() {
+    this.introduced = this.session.evidence.some((finding) => finding);
+    this.update();
+  }
+
+  showFindings() {
+    const found = this.introduced ? findingsIn(this.session.evidence) : [];
+    this.introduced = found.length > 0; // once they are cleared, what one taps moves no card
+    this.found.hidden = !this.introduced;
+    this.findings.replaceChildren(...found.map((i) => findingLine(this.session, i, this.clearer(i))));
+  }
+
+  clearer(i) {
+    const what = { class: "icon", "aria-label": `Clear ${this.model.variables[i].label}`, title: "Clear" };
+    return button("×", () => this.session.observe(i, null), what);
   }
 
   mark() {
