@@ -161,6 +161,9 @@ class Network(Model):
 
         >>> from tacit import examples
         >>> print(examples.kidney_stones().explain("recovery", {"size": "small", "treatment": "B"}))
+        recovery=yes is the most probable with 86.7%, mainly because of size: small
+        (82.6% without it), in spite of treatment: B (88.2% without it).
+        <BLANKLINE>
         P*(recovery | size: small, treatment: B)
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
@@ -474,9 +477,10 @@ class Network(Model):
         evidence: EvidenceLike | None = None,
         *,
         do: Mapping[str, Any] | None = None,
+        query: str | Iterable[str] = (),
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         nodes: Iterable[str] | None = None,
-        width: float | None = None,
+        width: float | str | None = None,
         strength: Mapping[tuple[str, str], float] | None = None,
         undirected: Iterable[tuple[str, str]] = (),
     ) -> Drawing:
@@ -487,19 +491,21 @@ class Network(Model):
         Parameters
         ----------
         evidence
-            One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed stands
-            out. If left out, nodes only show their names.
+            One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed is orange
+            with a thick outline. If left out, nodes only show their names.
         do
-            States that variables are set to from outside, as by `do`: they are violet, and the edges into them, which
-            are cut, are dotted.
+            States that variables are set to from outside, as by `do`: they are violet with a dashed outline, and the
+            edges into them, which are cut, are dotted.
+        query
+            Variables that are asked for, which have a double outline.
         captions
             The name to show in place of a variable's own, by variable, or the TOML file that `page` takes, with labels
             and states. Long names are wrapped.
         nodes
             Draw only these variables, and the edges between them.
         width
-            How wide the picture is, in centimetres; names have letters of 9 points, or down to 6 to fit a page. Where
-            that is not enough, they are smaller, and a warning says what helps.
+            How wide the picture is, in centimetres or as a text such as "3.3in"; letters have 9 points, or down to 6 to
+            fit a page. Where that is not enough, they are smaller, and a warning says what helps.
         strength
             The share of bootstrap samples that have an edge (parent, child), from 0 to 1: edges below 1 are dashed, and
             a legend says so.
@@ -519,6 +525,7 @@ class Network(Model):
             self,
             evidence,
             do=do,
+            query=query,
             captions=words,
             nodes=nodes,
             width=width,

@@ -11,6 +11,7 @@ import numpy as np
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid, ends, probability
+from tacit.base.html import lines
 from tacit.base.version import package
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
@@ -20,6 +21,7 @@ from tacit.model.variable import Label
 from tacit.query.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
+from tacit.theory.conclusions import change, in_lines
 from tacit.theory.explain import one_row
 from tacit.theory.findings import ask_varied, log_odds, raised, said
 
@@ -49,6 +51,15 @@ class Difference:
     posterior: Floats
     weight: Floats
 
+    @property
+    def text(self) -> str:
+        """The step in words."""
+        if self.first == NOTHING:
+            return f"{self.name}: {self.second} is added"
+        if self.second == NOTHING:
+            return f"{self.name}: {self.first} is left out"
+        return f"{self.name} changes from {self.first} to {self.second}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -75,6 +86,18 @@ class Comparison:
     differences: tuple[Difference, ...]
     state: int
     names: Pair = UNNAMED
+
+    @property
+    def conclusion(self) -> str:
+        """How the answer changes, and by which finding mainly, in one sentence."""
+        before, after = self.posterior[:, self.state].tolist()
+        sentence = change(self.query, self.states[self.state], before, after)
+        signed = np.sign(after - before) * np.array([one.weight[self.state] for one in self.differences])
+        if (signed > 0).any():
+            main = self.differences[int(np.nanargmax(signed))]
+            sentence += f", {'mainly ' * (len(self.differences) > 1)}because {main.text}"
+        best, new = (self.states[place] for place in self.posterior.argmax(axis=1).tolist())
+        return f"{sentence}; {new} becomes the most probable state." if new != best else f"{sentence}."
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each finding that differs: finding, first, second, posterior, weight."""
@@ -119,13 +142,13 @@ class Comparison:
         return Grid([head], [(GAP,) * 5 if place is None else lines[place] for place in places], 3, title)
 
     def __str__(self) -> str:
-        grids = list(map(str, self._grids()))
+        grids = [in_lines(self.conclusion), *map(str, self._grids())]
         return "\n\n".join(grids if self.differences else [*grids, "No findings differ."])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(grid.html() for grid in self._grids())
+        return lines([self.conclusion]) + "".join(grid.html() for grid in self._grids())
 
 
 def row_names(first: Any, second: Any) -> Pair:

@@ -69,7 +69,7 @@ class Discovery:
     def plot(
         self,
         evidence: EvidenceLike | None = None,
-        width: float | None = None,
+        width: float | str | None = None,
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
     ) -> Drawing:
         """A picture of the network, as `Network.plot` draws it.
