@@ -85,7 +85,8 @@ class NetworkMap {
     );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
-    const part = { rows: [], shown: variable.order, gauges: [], tests, w, h };
+    const shown = isLong(variable) ? variable.order.slice(0, MOST_STATES - 1) : variable.order;
+    const part = { rows: [], shown, gauges: [], tests, w, h };
     const frame = svgElement("rect", { class: "frame", width: w, height: h, rx: 5 });
     part.title = this.title(variable, i, w);
     const full = svgElement("g", { class: "full" });

@@ -20,7 +20,8 @@ function isLong({ states }) {
 // The states that have a line; the last line of many is that of the others.
 function shownStates({ states, order }, posterior) {
   if (states.length <= MOST_STATES) return order;
-  const best = new Set(mostProbable(posterior.map((p) => p || 0), MOST_STATES - 1));
+  const ranked = [...order].sort((a, b) => (posterior[b] || 0) - (posterior[a] || 0));
+  const best = new Set(ranked.slice(0, MOST_STATES - 1));
   return order.filter((k) => best.has(k));
 }
 
