@@ -89,7 +89,7 @@ def faults(picture: Picture) -> Faults:
     whole = outline = Box(0, 0, picture.width, picture.height, "")
     labels, through, outside = list[Rectangle](), 0, 0
     for item in picture.items:
-        if isinstance(item, Arrow) or (isinstance(item, Box) and not item.line):
+        if isinstance(item, Arrow) or (isinstance(item, Box) and not item.outline):
             continue
         if isinstance(item, Text):
             labels.append(extent(item))

@@ -25,7 +25,7 @@ from tests.pages import blocks
 
 import tacit
 from tacit import drawing, plot, theory
-from tacit.views.plotting import ACCENT, INK, PALE
+from tacit.views.axes import ACCENT, INK, PALE
 
 PAGES = ("tutorials/table-to-decision.md", "howto/discover.md")  # their own code draws what they show
 TARGET = Path(__file__).parent / "images" / "gallery"
@@ -299,7 +299,7 @@ def main() -> None:
     for name, what in drawings().items():
         drawing.draw(what).save(TARGET / f"{name}.svg")
     tacit.examples.abc().plot({"C": "lo"}).save(TARGET.parent / "posteriors.svg")
-    tacit.examples.abc().plot({"C": "lo"}, do={"B": "true"}).save(TARGET.parent / "set.svg")
+    tacit.examples.abc().plot({"C": "lo"}, do={"B": "true"}, query="A").save(TARGET.parent / "set.svg")
     doubtful = tacit.examples.abc().plot(strength={("A", "B"): 0.6}, undirected=[("A", "C")])
     doubtful.save(TARGET.parent / "doubtful.svg")
     for page in PAGES:

@@ -12,6 +12,7 @@ from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.evidence.summaries.discretizing import DefaultBinsWarning
+from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -46,6 +47,7 @@ __all__ = [
     "AmbiguousEvidenceError",
     "AmbiguousRowsWarning",
     "Circuit",
+    "ConstantColumnWarning",
     "DefaultBinsWarning",
     "Density",
     "Discovery",
@@ -68,6 +70,7 @@ __all__ = [
     "OpenIntervalWarning",
     "Poisson",
     "RoundingWarning",
+    "SimilarStatesWarning",
     "TacitError",
     "TestingCPT",
     "TooLargeError",

@@ -1,5 +1,6 @@
 """Networks and circuits as SVG, PNG and PDF: `draw`, the `Drawing` it returns, and what it warns of."""
 
-from tacit.views.drawing import Drawing, SmallLettersWarning, draw
+from tacit.views.drawing import Drawing, draw
+from tacit.views.fitting import SmallLettersWarning
 
 __all__ = ["Drawing", "SmallLettersWarning", "draw"]

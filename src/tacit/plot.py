@@ -1,5 +1,6 @@
 """Pictures of queries, with matplotlib: curves, surfaces, regions, staircases and tornados."""
 
-from tacit.views.plotting import curve, regions, staircase, surface, tornado
+from tacit.views.plotting import curve, regions, staircase, surface
+from tacit.views.tornado import tornado
 
 __all__ = ["curve", "regions", "staircase", "surface", "tornado"]

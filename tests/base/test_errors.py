@@ -144,6 +144,18 @@ def test_all_that_is_wrong_becomes_a_frame():
     assert both["first"].dtype == both["rows"].dtype == "Int64"
 
 
+def test_the_wrong_rows_of_a_table_are_masked():
+    rows = {"A": ["true", "no", None, "false", [1]], "C": ["lo", "hi", "high", None, "lo"]}
+    with pytest.raises(EvidenceError) as caught:
+        examples.abc().posterior("B", rows)
+    assert caught.value.mask(rows).tolist() == [False, True, True, False, True]
+    likelihoods = EvidenceError("-1 is no likelihood", variable="A", row=3)
+    assert likelihoods.mask(rows).tolist() == [False, False, False, True, False]
+    assert EvidenceError(" has codes", variable="A", row=0, rows=5).mask(rows).all()
+    with pytest.raises(tacit.TacitError, match="about none of these columns"):
+        likelihoods.mask({"C": ["lo"]})
+
+
 def test_a_frame_says_what_is_wrong_with_numbers_and_whole_columns(tmp_path):
     pd = pytest.importorskip("pandas")
     net = tacit.Network()

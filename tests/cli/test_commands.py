@@ -96,7 +96,7 @@ def test_explain_takes_a_state_and_interventions():
     tacit.save(tacit.examples.kidney_stones(), "stones.json")
     arguments = ("explain", "stones.json", "-q", "recovery", "-e", "size=small", "--do", "treatment=B", "--state", "no")
     text = tacit_(*arguments)
-    assert text.startswith("P*(recovery | do(treatment): B, size: small)")
+    assert "\n\nP*(recovery | do(treatment): B, size: small)" in text
     assert "log-odds of recovery=no" in text
     explanation = as_json(*arguments)
     assert explanation["state"] == "no"
@@ -110,6 +110,8 @@ def test_compare_tells_two_rows_apart():
     arguments = ("compare", "stones.json", "-q", "recovery", "--first", "size=small", "--first", "treatment=B")
     arguments = (*arguments, "--second", "size=large")
     assert tacit_(*arguments).rstrip("\n") == str(net.compare("recovery", *rows))
+    several = tacit_(*arguments[:4], "--first", "size=small,treatment=B", code=2)
+    assert "--first size=small --first treatment=B" in " ".join(several.split())
     found = as_json(*arguments, "--state", "no")
     assert found["state"] == "no"
     assert [(one["name"], one["first"], one["second"]) for one in found["differences"]] == [

@@ -118,7 +118,8 @@ def test_columns_that_make_no_variable(text, problem):
 
 def test_lists_are_refused():
     parquet.write_table(pa.table({"a": ["x", "y"], "n": [[1, 2], [3]]}), "bad.parquet")
-    assert "bad.parquet: column 'n' holds lists" in tacit_("discover", "bad.parquet", *HERE, code=1)
+    said = tacit_("discover", "bad.parquet", *HERE, code=1)
+    assert "bad.parquet: column 'n', row 1: array([1, 2]) is no single value" in said
     assert "1 variable from 2 rows" in tacit_("discover", "bad.parquet", *HERE, "--columns", "a")
 
 
@@ -204,6 +205,7 @@ def test_no_file_is_replaced_that_is_not_named():
     found = CliRunner().invoke(app, ["discover", "rows.csv"])
     assert found.stdout.startswith("discovered.json: 2 edges")
     assert "the network is in discovered.json, since there is no -o" in found.stderr
+    assert "2 edges" in tacit_("discover", "rows.csv")  # what it wrote itself is replaced
     Path("discovered.json").write_text("mine")
     said = tacit_("discover", "rows.csv", code=1)
     assert "-o FILE writes another file, -o discovered.json replaces this one" in said

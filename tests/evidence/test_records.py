@@ -56,6 +56,14 @@ def test_rows_may_leave_out_what_others_have(tac, recwarn):
     assert not recwarn.list
 
 
+def test_a_misspelt_name_in_one_row_is_no_gap():
+    net = tacit.examples.kidney_stones()
+    with pytest.raises(EvidenceError, match=r"row 1 names 'sise', which is not .*; did you mean 'size'\?$"):
+        net.posterior("recovery", [{"size": "small"}, {"sise": "small"}])
+    with pytest.warns(tacit.UnusedColumnWarning, match="not used: sise, id"):
+        net.posterior("recovery", [{"size": "small", "sise": "large", "id": 7}])
+
+
 def test_columns_are_named(tac):
     swapped = FRAME[["C", "A"]]
     for rows in (swapped.to_numpy(), swapped.to_numpy().tolist(), [tuple(row) for row in swapped.to_numpy()]):
@@ -131,7 +139,8 @@ def test_states_are_the_values_that_occur(values, states):
         ([None, None], "'A' has no values, so its states are unknown"),
         ([0.5, 1.5], r"holds fractions such as 0\.5, which are too many states; .*bins="),
         (list(range(MAX_OBSERVED + 1)), "holds 101 different values"),
-        (pd.to_datetime(["2020-01-01"]), "of type"),
+        (pd.to_datetime(["2020-01-01"]), "holds dates; turn dates into numbers"),
+        (["x", [1, 2]], r"column 'A', row 1: \[1, 2\] is no single value"),
         (np.zeros((2, 2)), r"has shape \(2, 2\)"),
     ],
 )
@@ -158,6 +167,17 @@ def test_likelihoods_must_name_every_state(tac, given):
         tac.posterior({"C": given})
     with pytest.raises(EvidenceError, match=r"on 'C'.* is not one likelihood per state"):
         tac.posterior([{"A": "true", "C": given}])
+
+
+def test_the_state_that_likelihoods_lack_is_named(tac):
+    with pytest.raises(EvidenceError, match=r"; it lacks 'hi'$"):
+        tac.posterior({"C": {"lo": 0.2}})
+    with pytest.raises(EvidenceError, match=r"; 'low' is no state; did you mean 'lo'\?$"):
+        tac.posterior({"C": {"low": 0.2, "hi": 0.8}})
+
+
+def test_no_rows_have_no_answers(tac):
+    assert tac.posterior([]).shape == tac.network.posterior("B", []).shape == (0, 2)
 
 
 def test_likelihoods_of_states_that_are_no_words():

@@ -25,6 +25,8 @@ from tacit.learn.discovering.searches.pc import SIGNIFICANCE, PCSearch
 from tacit.learn.discovering.searches.tree import best_arborescence
 from tacit.learn.discovering.searching import SEARCHES
 
+pytestmark = pytest.mark.filterwarnings("ignore::tacit.ConstantColumnWarning")  # of random tables
+
 
 def frame_of(seed: int, columns: int, rows: int) -> pd.DataFrame:
     """Random rows in which columns depend on earlier ones."""

@@ -3,6 +3,7 @@
 import itertools
 import math
 import warnings
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -102,9 +103,12 @@ def test_bins_can_be_chosen() -> None:
         ({}, {"bins": {"age": [18, 40, 60]}}, "'age', row .* is outside"),
         ({"empty": None}, {}, "column 'empty' has no values at all; leave it out"),
         ({"id": np.arange(600)}, {}, "column 'id' seems to number the rows"),
-        ({"name": [f"p{i}" for i in range(600)]}, {}, "column 'name' has more than 250 different values; leave it out"),
-        ({"when": pd.Timestamp("2020-01-01")}, {}, "column 'when'"),
-        ({"list": [[1, 2]] * 600}, {}, r"column 'list' holds lists, such as \[1, 2\]; expected one value"),
+        ({"name": [f"p{i}" for i in range(600)]}, {}, "'name' has more than 250 different values, such as 'p0'; leave"),
+        ({"when": pd.Timestamp("2020-01-01")}, {}, "column 'when' holds dates; turn dates into numbers"),
+        ({"born": [None] + [date(1990, 1, 2)] * 599}, {}, r"'born', row 1: datetime.date\(1990, 1, 2\) is a date;"),
+        ({"day": [f"2020-{i // 25}-{i % 25}" for i in range(600)]}, {}, "'day' holds text that looks like dates"),
+        ({"list": ["x"] * 7 + [[1, 2]] * 593}, {}, r"column 'list', row 7: \[1, 2\] is no single value; leave"),
+        ({"id": np.arange(600), "n": None}, {}, r"\nto leave out what makes no variable: exclude=\['id', 'n'\]$"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
@@ -114,11 +118,50 @@ def test_columns_that_make_no_variable_are_named(change: dict, options: dict, me
     assert "states=" not in str(caught.value)
 
 
+def test_columns_can_be_left_out_of_any_table(tmp_path: Path) -> None:
+    frame = lawn(300)
+    expected, wide = tacit.discover(frame, **QUIET), frame.assign(id=range(300), name=list(map(str, range(300))))
+    wide.to_csv(tmp_path / "wide.csv", index=False)
+    batches = [wide[:200], wide[200:]]
+    for rows in (wide, tmp_path / "wide.csv", batches, iter(batches), wide.to_dict("records")):
+        found = tacit.discover(rows, exclude=["id", "name"], **QUIET)
+        assert (found.arrows, found.score) == (expected.arrows, expected.score)
+    with pytest.raises(tacit.EvidenceError, match="exclude names 'idd', which is no column; did you mean 'id'"):
+        tacit.discover(wide, exclude=["idd"], **QUIET)
+    with pytest.raises(tacit.TacitError, match=r"exclude must be a sequence of names, e.g. \['id'\]"):
+        tacit.discover(wide, exclude="id", **QUIET)
+
+
+def test_a_bad_cell_is_in_the_same_row_of_a_table_and_of_its_batches() -> None:
+    frame = lawn(300)
+    frame.loc[250, "rain"] = {"yes"}
+    for rows in (frame, [frame[:200], frame[200:]]):
+        with pytest.raises(tacit.EvidenceError, match=r"column 'rain', row 250: {'yes'} is no single value"):
+            tacit.discover(rows, **QUIET)
+
+
+def test_states_that_differ_in_case_or_spaces_are_told_with_their_counts() -> None:
+    frame = pd.DataFrame({"smoker": ["Yes", "yes ", "no", None, "yes "] * 20, "x": ["a", "b", "a", "b", "b"] * 20})
+    told = r"in case or spaces: column 'smoker' has 'Yes' \(20 rows\), 'yes ' \(40 rows\); where they mean the same"
+    with pytest.warns(tacit.SimilarStatesWarning, match=told):
+        tacit.discover(frame, **QUIET)
+    with pytest.warns(tacit.SimilarStatesWarning, match=told):
+        tacit.Network.from_edges([("x", "smoker")], frame)
+
+
 def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
-    found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
+    with pytest.warns(tacit.ConstantColumnWarning, match="single value: always; what is constant"):
+        found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)
     assert found.network.states("always") == ("yes",)
     assert not any("always" in edge for edge in found.network.edges)
     assert found.score == pytest.approx(tacit.discover(lawn(300), **QUIET).score, rel=1e-12)
+
+
+def test_a_column_of_nothing_but_true_is_constant() -> None:
+    frame = lawn(300).assign(always=[True, None] * 150)
+    with pytest.warns(tacit.ConstantColumnWarning, match="single value: always;"):
+        net = tacit.Network.from_edges([("rain", "always")], frame)
+    assert net.states("always") == (True, False)
 
 
 # gaps
@@ -133,7 +176,8 @@ def classes(net: tacit.Network) -> tuple[set, set]:
 
 def test_a_column_with_one_value_is_no_trouble_beside_gaps() -> None:
     frame = pd.DataFrame({"a": ["x", "y", None, "x"] * 30, "b": ["x", "y", "y", "x"] * 30, "same": "k"})
-    discovery = tacit.discover(frame)
+    with pytest.warns(tacit.ConstantColumnWarning):
+        discovery = tacit.discover(frame)
     assert discovery.network.states("same") == ("k",)
     assert {frozenset(edge) for edge in discovery.network.edges} == {frozenset("ab")}
 

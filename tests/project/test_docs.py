@@ -1,11 +1,9 @@
 """The pages with instructions run as they stand, and print what they say they print."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
-from bench.networks import folder
 
 from tests.pages import ROOT, blocks
 
@@ -24,8 +22,8 @@ WITHOUT_CODE = {
 }
 ELSEWHERE = {f"howto/{name}.md" for name in ("dask", "ray", "spark", "torch-distributed")}  # run by tests/scale
 NEEDS = {
-    "index.md": ["pandas", "pgmpy"],
-    "tutorials/beyond.md": ["matplotlib", "pandas", "pgmpy"],
+    "index.md": ["pandas"],
+    "tutorials/beyond.md": ["matplotlib", "pandas"],
     "tutorials/neural.md": ["torch"],
     "tutorials/table-to-decision.md": ["pandas"],
     "howto/data-frame.md": ["pandas", "pgmpy.causal_discovery"],
@@ -33,6 +31,7 @@ NEEDS = {
     "howto/embedded.md": ["onnx", "onnxruntime"],
     "howto/estimate.md": ["pandas", "pyarrow"],
     "howto/frames.md": ["pandas", "polars", "pyarrow"],
+    "howto/messy-tables.md": ["pandas"],
     "howto/missing-values.md": ["pandas"],
     "howto/numbers.md": ["pandas"],
     "howto/gpu.md": ["torch"],
@@ -44,7 +43,6 @@ NEEDS = {
     "howto/web-service.md": ["httpx", "starlette"],
 }
 PICTURE = re.compile(r"^!\[[^\]]*\]\(([^)]+)\)", flags=re.MULTILINE)
-FILES = {page: ["alarm.bif.gz"] for page in ("index.md", "tutorials/beyond.md")}  # what a reader has downloaded
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in WITHOUT_CODE | ELSEWHERE])
@@ -54,8 +52,6 @@ def test_pages_run_as_they_stand(
     for package in NEEDS.get(page, ()):
         pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
-    for file in FILES.get(page, ()):
-        shutil.copy(folder() / file, tmp_path)
     found = list(blocks(page))
     assert found
     namespace: dict[str, object] = {}

@@ -3,12 +3,10 @@
 import importlib.util
 import json
 import re
-import shutil
 import tomllib
 from pathlib import Path
 
 import pytest
-from bench.networks import folder
 
 import tacit
 from tests import pages
@@ -29,7 +27,6 @@ def test_readme_runs_as_pasted(
 ) -> None:
     pytest.importorskip("pandas")
     monkeypatch.chdir(tmp_path)  # it saves a file
-    shutil.copy(folder() / "alarm.bif.gz", tmp_path)  # what a reader has downloaded
     namespace: dict[str, object] = {}
     for block in pages.blocks("../README.md"):
         exec(

@@ -131,7 +131,9 @@ def test_tab_completion_shows_what_the_pages_do():
 def test_groups_without_names_are_refused_with_a_remedy():
     pandas = pytest.importorskip("pandas")
     rows = pandas.DataFrame({"age": pandas.cut([20, 50, 70], [0, 40, 99]), "old": ["no", "yes", "yes"]})
-    with pytest.raises(tacit.EvidenceError, match=r"column 'age' holds Interval.* \(pandas.cut names its groups"):
+    with pytest.raises(
+        tacit.EvidenceError, match=r"column 'age', row 0: Interval.* of type Interval, .* \(pandas.cut names its groups"
+    ):
         tacit.Network.from_edges([("age", "old")], rows)
     rows["age"] = pandas.cut([20, 50, 70], [0, 40, 99], labels=["young", "old"])
     assert tacit.Network.from_edges([("age", "old")], rows).states("age") == ("young", "old")

@@ -114,10 +114,24 @@ def test_information_is_one_table(tac):
     close(found.to_polars()["A"].to_numpy(), plain["A"])
     assert found.to_arrow().column_names == ["A", "C"]
     lines = str(found).splitlines()
-    assert lines[0].split() == ["variable", "p-3", "p-17"]
-    assert [line.split()[0] for line in lines[1:]] == ["A", "C"]  # what tells most first
-    assert lines[2].split()[1] == "nan"
+    assert lines[0] == "What each variable is expected to tell about B, in nats"
+    assert lines[1].split() == ["variable", "p-3", "p-17"]
+    assert [line.split()[0] for line in lines[2:]] == ["A", "C"]  # what tells most first
+    assert lines[3].split()[1] == "nan"
     assert "<td>" in found._repr_html_()
+
+
+def test_information_of_one_row_lists_what_is_not_observed():
+    net = tacit.examples.alarm()
+    found = net.information("INTUBATION", {"MINVOL": "LOW"}, labels=True)
+    frame = found.to_pandas()
+    assert frame.columns.tolist() == ["variable", "information"] == found.to_polars().columns
+    assert set(frame["variable"]) == {*net} - {"INTUBATION", "MINVOL"}
+    assert frame["information"].is_monotonic_decreasing
+    lines = str(found).splitlines()
+    assert (len(lines), lines[-1]) == (2 + 10 + 1, "and 25 more variables that tell less")
+    independent = net.information("FIO2", {}, labels=True, variables=["INTUBATION", "HISTORY"])
+    assert {line.split()[1] for line in str(independent).splitlines()[2:]} == {"0.000000"}
 
 
 def test_information_about_chosen_variables(tac):
@@ -185,11 +199,10 @@ def test_information_about_nothing_and_of_many_rows():
     assert repr(Information({})) == "{}"
     assert Information({})._repr_html_() is None
     many = Information({f"X{i}": np.full(30, float(i)) for i in range(70)})
-    assert "[70 variables x 30 rows]" in str(many)
-    assert str(many).splitlines()[1].startswith("X69")
-    assert str(Information({"A": np.empty(0), "B": np.empty(0)})).split() == ["variable", "A", "B"]
+    assert str(many).splitlines()[2].startswith("X69       69.000000")
+    assert str(Information({"A": np.empty(0), "B": np.empty(0)})).split()[-3:] == ["variable", "A", "B"]
     seen = Information({"A": np.array([np.nan]), "B": np.array([0.0])})
-    assert [line.split()[0] for line in str(seen).splitlines()] == ["variable", "B", "A"]  # what is observed comes last
+    assert [line.split()[0] for line in str(seen).splitlines()[1:]] == ["variable", "B"]  # nobody asks about A again
 
 
 def test_long_and_wide_tables_are_shortened():

@@ -56,7 +56,7 @@ def test_messages_name_the_row(client):
     found = refused(client, 422, query="B", rows=[{"C": "lo"}, {"C": "mid"}])
     assert found == "evidence on 'C', row 1: 'mid' is not a state; expected one of 'lo', 'hi'"
     found = refused(client, 422, query="B", columns={"C": [None, {"lo": 1}]})
-    assert found == "evidence on 'C', row 1: {'lo': 1} is not one likelihood per state ('lo', 'hi')"
+    assert found == "evidence on 'C', row 1: {'lo': 1} is not one likelihood per state ('lo', 'hi'); it lacks 'hi'"
     found = refused(client, 422, query="B", columns={"A": ["true"] * 2, "C": ["lo"] * 3})
     assert found == "evidence on 'C' has 3 rows, other columns have 2"
 

@@ -93,7 +93,7 @@ def test_text_and_html():
     net.add("C", ["B", "M"], cpt=np.random.default_rng(0).dirichlet([1, 1], (2, 3)))
     tac = tacit.compile(net, "C", ["<A>", "M", "B"])
     found = tac.explain({"<A>": 0.25, "M": [[2, 1, 1]], "B": "true"})
-    assert str(found).startswith("P*(C | <A>: no 0.25, M: a 0.5 b 0.25 c 0.25, B: true)\n")
+    assert "\n\nP*(C | <A>: no 0.25, M: a 0.5 b 0.25 c 0.25, B: true)\n" in str(found)
     assert ["B", "at", "<A>='no'", "0.4375", "<", "0.5", "-0.0625", "plus"] in [
         line.split()[:8] for line in str(found).splitlines()
     ]
@@ -373,7 +373,9 @@ def test_two_rows_of_a_frame_are_compared():
     close(found.posterior, tac.posterior(frame))
     odds = np.log(found.posterior[:, 0] / found.posterior[:, 1])
     close(sum(one.weight[0] for one in found.differences), odds[1] - odds[0])
-    assert str(found).splitlines()[0] == "P*(recovery) of two rows"
+    assert found.conclusion.endswith("from 86.7% to 72.0%, mainly because size changes from small to large.")
+    title, head = str(found).splitlines()[3:5]
+    assert (title, head.split()) == ("P*(recovery) of two rows", ["recovery", "Ann", "Bob", "difference"])
     assert "log-odds of recovery=yes, set in turn" in str(found)
     assert found.to_pandas().columns.tolist() == found.to_polars().columns
     assert tac.compare(frame.loc["Ann"], frame.loc["Bob"], state="no").to_pandas()["weight"][0] > 0
@@ -412,8 +414,17 @@ def test_an_impossible_row_cannot_be_compared():
     net = tacit.Network()
     net.add("A", cpt=[1.0, 0.0])
     net.add("B", ["A"], cpt=[[0.5, 0.5], [0.5, 0.5]])
-    with pytest.raises(EvidenceError, match="the evidence of the second row has probability 0"):
+    with pytest.raises(EvidenceError, match="second row: the evidence has probability 0"):
         tacit.compile(net, "B", ["A"]).compare({}, {"A": "false"})
+
+
+def test_errors_say_which_of_two_rows_is_wrong():
+    frame = pd.DataFrame({"size": ["small", "huge"]}, index=["Ann", "Bob"])
+    net = tacit.examples.kidney_stones()
+    with pytest.raises(EvidenceError, match="Bob: evidence on 'size': 'huge' is not a state"):
+        net.compare("recovery", frame.loc["Ann"], frame.loc["Bob"])
+    with pytest.raises(EvidenceError, match="second row: evidence on 'size': 'huge' is not a state"):
+        tacit.compile(net, "recovery", ["size"]).compare({}, {"size": "huge"})
 
 
 # asked of the network -------------------------------------------------------------------------------------
@@ -463,3 +474,25 @@ def test_where_all_states_are_too_many_a_network_explains_the_row_alone(monkeypa
 def test_what_a_network_cannot_explain(query, row, message):
     with pytest.raises(tacit.TacitError, match=message):
         tacit.examples.diamond().explain(query, row)
+
+
+@pytest.mark.parametrize(
+    ("row", "state", "expected"),
+    [
+        ({}, None, "S=yes is the most probable with 60.0%, without any evidence."),
+        ({"X": "no"}, None, "S=no is the most probable with 57.1%, because of X: no (40.0% without it)."),
+        ({"X": "no"}, "yes", "S=yes has 42.9%, less than no with 57.1%, because of X: no (60.0% without it)."),
+        ({"Y": "no"}, None, "S=yes is the most probable with 60.0%, and no finding changes that."),
+        (
+            {"X": 0.25},
+            "no",
+            "S=no has 50.0%, and no other state is more probable, because of X: yes 0.25 (40.0% without it).",
+        ),
+    ],
+)
+def test_an_explanation_begins_with_its_conclusion(row, state, expected):
+    net = Network()
+    net.add("S", states=["yes", "no"], cpt=[0.6, 0.4])
+    net.add("X", ["S"], states=["yes", "no"], cpt=[[0.5, 0.5], [0.0, 1.0]])
+    net.add("Y", states=["yes", "no"], cpt=[0.5, 0.5])
+    assert net.explain("S", row, state=state).conclusion == expected

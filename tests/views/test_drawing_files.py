@@ -11,7 +11,7 @@ from bench.networks import network
 import tacit
 from tacit import EvidenceError, Network, TacitError, examples
 from tacit.drawing import draw
-from tacit.views.nodes import MAX_BARS, SET, Bars
+from tacit.views.nodes import KNOWN, MAX_BARS, Bars
 from tacit.views.picture import Text
 from tacit.views.words import intervals
 
@@ -99,12 +99,12 @@ def test_a_network_plots_itself():
 def test_nodes_show_their_posteriors():
     net, evidence = network("asia"), {"xray": "yes", "dysp": 0.3}
     shown = texts(net.plot(evidence))
-    assert len(shown) == 8 * (1 + 2 * 2)
+    assert shown[8 * (1 + 2 * 2) :] == ["observed"]
     for name, posterior in tacit.compile(net, None, list(evidence)).marginals(evidence).items():
         at = shown.index(name)
         bars = [text for label, p in zip(net.states(name), posterior[0], strict=True) for text in (label, f"{p:.1%}")]
         assert shown[at : at + 5] == [name, *bars]
-    assert net.plot(evidence).svg.count('stroke="#a34a05"') == 2  # what is observed
+    assert net.plot(evidence).svg.count('stroke="#a34a05"') == 3  # what is observed, and in the legend
 
 
 def test_bars_are_as_long_as_their_probabilities():
@@ -117,7 +117,7 @@ def test_bars_are_as_long_as_their_probabilities():
 
 def test_of_many_states_the_most_probable_are_shown():
     weights = np.arange(1.0, 101.0)
-    node = Bars.of("A", [f"s{i}" for i in range(100)], (weights / weights.sum()).tolist(), False, "")
+    node = Bars.of("A", [f"s{i}" for i in range(100)], (weights / weights.sum()).tolist(), False, "", False)
     assert [bar.label for bar in node.bars] == [*(f"s{i}" for i in range(89, 100)), "89 others"]
     assert len(node.bars) == MAX_BARS
     assert sum(bar.probability for bar in node.bars) == pytest.approx(1)
@@ -135,14 +135,27 @@ def test_what_is_set_is_violet_and_cut_from_its_parents():
     picture = net.plot({"size": "large"}, do={"treatment": "A"})
     shown = texts(picture)
     assert f"{net.do({'treatment': 'A'}).posterior('recovery', {'size': 'large'})[0, 0]:.1%}" in shown
-    assert shown[-3:] == ["set from outside (do)", "edge cut by that", "observed"]
+    assert shown[-3:] == ["observed", "set from outside (do)", "edge cut by that"]
     assert picture.svg.count('class="tip"') == len(net.edges) - 1
-    assert picture.svg.count(f'fill="{SET}"') == 2  # the node, and in the legend
+    assert picture.svg.count(f'fill="{KNOWN["set"].fill}"') == 2  # the node, and in the legend
     plain = net.plot(do={"treatment": "A"})
     assert "treatment = A" in texts(plain)
     assert faults(picture.picture) == faults(plain.picture) == Faults(0, 0, 0)
     with pytest.raises(EvidenceError, match="'treatment' is set by do= and cannot be observed"):
         net.plot({"treatment": "B"}, do={"treatment": "A"})
+
+
+def test_what_is_observed_set_and_asked_for_has_outlines_of_its_own():
+    """Grey print has no colours."""
+    drawing = examples.abc().plot({"C": "lo"}, do={"B": "true"}, query="A")
+    assert texts(drawing)[-4:] == ["query", "observed", "set from outside (do)", "edge cut by that"]
+    outlines = [item.outline for item in drawing.picture.items if getattr(item, "outline", None)]
+    looks = {(outline.width, outline.dashes) for outline in outlines}
+    assert len(looks) == 3  # the fourth is a double one
+    assert len(outlines) == 2 * (2 + 1 + 1)  # in the picture, and in its legend
+    assert 'stroke-dasharray="5 3"' in drawing.svg
+    with pytest.raises(TacitError, match="'D'"):
+        examples.abc().plot(query="D")
 
 
 def test_captions_are_shown_in_place_of_names(tmp_path):

@@ -10,7 +10,7 @@ from bench.networks import network
 import tacit
 from tacit import Network, TacitError, examples
 from tacit.drawing import SmallLettersWarning, draw
-from tacit.views.picture import Arrow, Text
+from tacit.views.picture import Arrow, Oval, Text
 
 PIXELS_PER_CM = 96 / 2.54
 LEGEND = [
@@ -86,6 +86,16 @@ def test_a_width_is_that_of_the_files(tmp_path):
     assert b"/MediaBox [ 0 0 240.9" in (tmp_path / "asia.pdf").read_bytes()  # points: 8.5 / 2.54 * 72
 
 
+def test_a_layout_is_kept_where_its_letters_can_be_read_and_fills_the_width():
+    plain = draw(network("asia"))
+    drawing = draw(network("asia"), width="3.3in")
+    assert drawing.picture.width * drawing.picture.scale == pytest.approx(3.3 * 96)
+    before, after = ([item for item in one.picture.items if isinstance(item, Oval)] for one in (plain, drawing))
+    assert [oval.top for oval in before] == [oval.top for oval in after]
+    assert min(oval.left for oval in after) < 20
+    assert max(oval.left + oval.width for oval in after) > drawing.picture.width - 20
+
+
 def test_a_node_wider_than_the_picture_is_made_to_fit():
     net = Network()
     net.add("a" * 100, cpt=[0.5, 0.5])
@@ -95,7 +105,7 @@ def test_a_node_wider_than_the_picture_is_made_to_fit():
     assert faults(drawing.picture) == Faults(0, 0, 0)
 
 
-@pytest.mark.parametrize("width", [0, -1, float("inf"), float("nan"), "17", True])
+@pytest.mark.parametrize("width", [0, -1, float("inf"), float("nan"), "17 feet", "-3in", True])
 def test_a_width_is_a_number_of_centimetres(width):
     with pytest.raises(TacitError, match="expected a number of centimetres above 0"):
         draw(examples.abc(), width=width)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.text import plural, shown
 
@@ -71,7 +74,8 @@ class EvidenceError(TacitError):
     label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
     with the sentence that its subject begins. Of wrong values, `values` are all in the column, the most frequent ones
     first. Where the column is wrong as a whole, `rows` is how many it has. Where other columns are wrong, too, `others`
-    are the errors about them. `columns` are those of a table that can make no variable.
+    are the errors about them. `columns` are those of a table that can make no variable, and `remedy` is a last line,
+    what to do with them.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -99,22 +103,24 @@ class EvidenceError(TacitError):
         others: Sequence[EvidenceError] = (),
         rows: int | None = None,
         columns: Sequence[str] = (),
+        remedy: str | None = None,
     ) -> None:
         self.problem, self.variable, self.place, self.values = problem, variable, place, tuple(values)
-        self.row, self.index, self.rows, self.columns = row, index, rows, tuple(columns)
+        self.row, self.index, self.rows, self.columns, self.remedy = row, index, rows, tuple(columns), remedy
         self.subject = f"evidence on {variable!r}" if subject is None and variable is not None else subject
         where = "" if row is None else f"row {row}{_also_called(row, index)}"
         about = ", ".join(filter(None, [self.subject, where]))
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
         self.others = tuple(others)
         shown = f"{about}{colon}{problem}{_listed(self.values)}{_also(self.others)}"
+        shown += "" if remedy is None else f"\n{remedy}"
         # the only argument: with it and the fields, pickle makes the error anew
         super().__init__(shown if place is None else f"{place}: {shown}")
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
-        names = ("problem", "variable", "subject", "row", "index", "place", "values", "others", "rows", "columns")
-        return type(self)(**{name: getattr(self, name) for name in names} | fields)
+        names = ("variable", "subject", "row", "index", "place", "values", "others", "rows", "columns", "remedy")
+        return type(self)(**{name: getattr(self, name) for name in ("problem", *names)} | fields)
 
     def moved(self, by: int) -> Self:
         """The error for rows that have others before them."""
@@ -146,6 +152,28 @@ class EvidenceError(TacitError):
         table = [line for error in (self, *self.others) for line in error._lines()]
         frame = pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
         return frame.astype({"rows": "Int64", "first": "Int64"})
+
+    def mask(self, rows: Any) -> NDArray[np.bool_]:
+        """Which rows of a frame, or of columns by name, are wrong: `frame[~error.mask(frame)]` are the others.
+
+        Of a column that is wrong as a whole, all rows are. Of wrong likelihoods, only the first row is known.
+
+        >>> EvidenceError("...", variable="A", values=[WrongValue("x", rows=2, first=1)]).mask({"A": ["y", "x", "x"]})
+        array([False,  True,  True])
+        """
+        wrong = [error._in_column(rows[error.variable]) for error in (self, *self.others) if error.variable in rows]
+        if not wrong:
+            raise TacitError("the error is about none of these columns; expected those that it was raised for")
+        return np.asarray(np.logical_or.reduce(wrong))
+
+    def _in_column(self, column: Any) -> NDArray[np.bool_]:
+        """Which rows of the column are wrong."""
+        if self.values:
+            values = {wrong.value for wrong in self.values}
+            cells = (cell if isinstance(cell, Hashable) else shown(cell) for cell in column)
+            return np.array([cell in values for cell in cells], dtype=np.bool_)
+        everything = self.row is None or self.rows is not None
+        return np.array([everything or row == self.row for row in range(len(column))], dtype=np.bool_)
 
     def _lines(self) -> list[tuple[Any, ...]]:
         """The rows of `to_pandas` about this column."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import add
 from typing import Any
@@ -22,6 +22,7 @@ from tacit.learn.discovering.coded_table import (
     summaries_of,
     table_of,
 )
+from tacit.learn.discovering.excluding import checked_exclude, require_columns
 from tacit.learn.estimating.sources import row_batches
 from tacit.learn.partitions import Broadcast
 from tacit.query.network import Network
@@ -29,10 +30,12 @@ from tacit.query.network import Network
 Summaries = dict[str, ColumnSummary]
 
 
-def coded(table: ClusterTable, weights: str | None, bins: Bins) -> CodedTable:
+def coded(table: ClusterTable, weights: str | None, bins: Bins, exclude: Iterable[str] = ()) -> CodedTable:
     """Read a table twice: to find out what its columns hold, and to code its rows."""
     check_weights(table, weights, ())
-    names = [name for name in table.columns if name != weights]
+    unwanted = checked_exclude(exclude, weights)
+    require_columns(unwanted, table.columns)
+    names = [name for name in table.columns if name != weights and name not in unwanted]
     for name in repeated(list(table.columns)):
         raise EvidenceError(f"the table has two columns {name!r}; expected one")
     summaries = table.parts(Columns((), frozenset()), names).sum(Summary(names), _both)

@@ -240,6 +240,7 @@ class ClusterBackend(ABC):
         max_cost: float | None = None,
         start: Network | Iterable[Edge] | None = None,
         weights: str | None = None,
+        exclude: Iterable[str] = (),
         bootstrap: int = 0,
         seed: int = 0,
         progress: bool = True,
@@ -256,7 +257,7 @@ class ClusterBackend(ABC):
         Parameters
         ----------
         rows
-            The table. All columns become variables, but for the one of weights; leave out the others before.
+            The table. All columns become variables, but for the one of weights and those to `exclude`.
         weights
             The name of a column: how many rows each row counts as.
         checkpoint
@@ -264,4 +265,4 @@ class ClusterBackend(ABC):
         """
         options = DiscoverOptions.among(locals())
         check_search(options)  # before the rows are read
-        return discovered(coded(self.table(rows, "tacit.discover"), weights, bins), options)
+        return discovered(coded(self.table(rows, "tacit.discover"), weights, bins, exclude), options)

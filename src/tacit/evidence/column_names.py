@@ -15,6 +15,7 @@ from tacit.base.text import listed
 from tacit.base.warnings import warn
 from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.frames import ConversionError, TextColumn, unpack
+from tacit.evidence.records import refuse_misspelt
 from tacit.evidence.states import code_in_any_case
 from tacit.model.elements.variable import Variable, similar, state_column
 
@@ -72,13 +73,18 @@ def _in_any_case(variable: Variable, names: Set[str], called: str, exact: Sequen
 
 
 def by_variable(
-    columns: Mapping[Any, Any], variables: Mapping[str, Variable], framed: bool, queries: Collection[str] = ()
+    columns: Mapping[Any, Any],
+    variables: Mapping[str, Variable],
+    framed: bool,
+    queries: Collection[str] = (),
+    rows: Any = None,
 ) -> dict[str, Any]:
     """The columns that are evidence, by the names of their variables.
 
     Columns of likelihoods for each state become one, of two dimensions. What is no variable is an error; in a frame,
     which may have other columns, it is a warning, unless it differs from a variable only in case. In a frame, columns
-    of the `queries` are no evidence either: a table of test cases holds the answers, too.
+    of the `queries` are no evidence either: a table of test cases holds the answers, too. Where the `rows` that the
+    columns come from are dictionaries, a name that is much like a variable is an error as well.
     """
     answers = frozenset(queries if framed else ())
     others = [name for name in columns if name not in variables or name in answers]
@@ -91,6 +97,7 @@ def by_variable(
         refuse_two_readings(variable, names, variables)
         evidence[variable.name] = _together(names, [_numbers(name, columns[name]) for name in names])
         others = [name for name in others if name not in names]
+    refuse_misspelt(rows, [name for name in others if isinstance(name, str) and name not in answers], variables)
     asked = [repr(name) for name in others if name in answers]
     nouns, are = ("column", "is") if len(asked) == 1 else ("columns", "are")
     the_query = f"the {nouns} {', '.join(asked)} {are} the query itself and {are} not used as evidence" if asked else ""

@@ -35,6 +35,7 @@ from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.number_columns import columns_together, read_numbers
 from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
+from tacit.evidence.states import wrong_states
 from tacit.model.elements.distributions import SUM_TOLERANCE
 from tacit.model.elements.variable import DEFAULT_STATES, Variable, listed_states
 
@@ -79,7 +80,7 @@ def read(
     allowed = set(names)
     unread, rows, framed = _split(evidence, [by_name[n] for n in names])
     answers = [name for name in queries if declared is None or name not in allowed]
-    unread = by_variable(columns_together(unread, variables), by_name, framed, answers)
+    unread = by_variable(columns_together(unread, variables), by_name, framed, answers, evidence)
     for name in unread:
         if name not in allowed:
             raise undeclared(name, names, queries)
@@ -153,6 +154,8 @@ def _split(evidence: EvidenceLike | None, variables: Sequence[Variable]) -> tupl
         return {}, None, False
     if isinstance(evidence, Evidence):
         return evidence.columns, evidence.rows, False
+    if isinstance(evidence, list | tuple) and not evidence:
+        return {}, 0, True
     columns = named_columns(evidence)
     if columns is not None:
         fixed = None if isinstance(evidence, Mapping) or is_one_row(evidence) else len(evidence)
@@ -200,15 +203,15 @@ def is_frame(evidence: Any) -> bool:
     return hasattr(evidence, "columns") or hasattr(evidence, "column_names") or is_records(evidence)
 
 
-def without_column(evidence: Any, name: Any) -> Any:
-    """A mapping or a frame without one of its columns; a frame stays one."""
+def without_columns(evidence: Any, names: Collection[Any]) -> Any:
+    """A mapping or a frame without some of its columns, of which it may lack some; a frame stays one."""
     if type(evidence).__module__.partition(".")[0] == "pandas":
-        return evidence.drop(columns=[name])
+        return evidence.drop(columns=list(names), errors="ignore")
     if hasattr(evidence, "column_names"):  # a table or a batch of pyarrow
-        return evidence.select([other for other in evidence.column_names if other != name])
+        return evidence.select([other for other in evidence.column_names if other not in names])
     if hasattr(evidence, "drop"):  # polars
-        return evidence.drop([name])
-    return {other: values for other, values in (named_columns(evidence) or {}).items() if other != name}
+        return evidence.drop(list(names), strict=False)
+    return {other: values for other, values in (named_columns(evidence) or {}).items() if other not in names}
 
 
 def read_column(
@@ -372,7 +375,7 @@ def _by_state(variable: Variable, likelihoods: Mapping[Any, Any], row: int | Non
     names = list(map(str, variable.states))
     if by_name.keys() != set(names) or not all(isinstance(value, NUMBER) for value in by_name.values()):
         problem = f"{shown(likelihoods)} is not one likelihood per state ({listed_states(variable)})"
-        raise EvidenceError(problem, variable=variable.name, row=row)
+        raise EvidenceError(f"{problem}{wrong_states(names, by_name)}", variable=variable.name, row=row)
     return np.array([by_name[name] for name in names], dtype=np.float64)
 
 

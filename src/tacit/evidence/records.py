@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural, shown
+from tacit.model.elements.variable import nearest
+
+MAX_SUGGESTED = 8  # names for which a similar variable is looked for, which is slow
 
 
 def columns_of_records(rows: Any) -> Mapping[Any, Any] | None:
@@ -42,6 +45,24 @@ def is_records(rows: Any) -> bool:
     if isinstance(rows, np.ndarray):
         return bool(rows.dtype.names)
     return isinstance(rows, list | tuple) and bool(rows) and isinstance(rows[0], Mapping)
+
+
+def refuse_misspelt(rows: Any, names: Sequence[str], variables: Collection[str]) -> None:
+    """An error where one of several dictionaries has a name that is no variable, but much like one that it lacks.
+
+    The column of a table is there in all rows, and may be something else. A name in a dictionary may be a slip, and
+    what it says would be taken for missing.
+    """
+    if isinstance(rows, np.ndarray) or not is_records(rows):
+        return
+    rarest = sorted(names, key=lambda name: sum(name in row for row in rows))
+    for name in rarest[:MAX_SUGGESTED]:
+        if (meant := nearest(name, variables)) is None:
+            continue
+        number = next((i for i, row in enumerate(rows) if name in row and meant not in row), None)
+        if number is not None:
+            problem = f" names {name!r}, which is not a variable of the network; did you mean {meant!r}?"
+            raise EvidenceError(problem, subject="the evidence", row=number)
 
 
 def with_names(rows: Any, columns: Iterable[str]) -> dict[str, Any]:

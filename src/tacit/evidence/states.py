@@ -13,6 +13,7 @@ files and commands, so is a text that spells a number.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ import numpy as np
 from tacit.evidence.codes import UNKNOWN
 from tacit.evidence.intervals import code_of_text
 from tacit.evidence.numbers import as_number
-from tacit.model.elements.variable import Variable
+from tacit.model.elements.variable import Variable, similar
 
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
 
@@ -53,6 +54,20 @@ def label_of(variable: Variable, text: str) -> str | None:
         return str(variable.states[code]) if code >= 0 else None
     number = as_number(text)
     return None if isinstance(number, str) else numbers_spelled(variable).get(number)
+
+
+def wrong_states(states: Sequence[str], given: Iterable[str]) -> str:
+    """The end of a message on likelihoods by state: what is no state, and which states are lacking.
+
+    >>> wrong_states(["yes", "no"], ["yes"]), wrong_states(["yes", "no"], ["yes", "not"])
+    ("; it lacks 'no'", "; 'not' is no state; did you mean 'no'?")
+    """
+    named = list(given)
+    wrong = next((name for name in named if name not in states), None)
+    if wrong is not None:
+        return f"; {wrong!r} is no state{similar(wrong, states)}"
+    lacking = ", ".join(repr(state) for state in states if state not in named)
+    return f"; it lacks {lacking}" if lacking else ""
 
 
 def numbers_spelled(variable: Variable) -> dict[float, str | None]:

@@ -231,16 +231,19 @@ class TAC(UserQuery):
     def explain(self, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
         """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
 
-        Of a network without testing nodes, what each finding adds given all the others: the posterior without it, and
-        its weight of evidence, the logarithm of how much it raises the odds of a state (see `Finding`). Findings with
-        the largest weights come first, and all of them together last: several that say the same weigh little each.
-        Weights are those of the most probable state; `state` chooses another. Then come the changes of a single
-        finding that make another state the most probable one, the smallest first. What the row sets (`do=`) is no
-        finding.
+        The first sentence, `conclusion`, says what the answer is mainly due to. Of a network without testing nodes, the
+        explanation shows what each finding adds given all the others: the posterior without it, and its weight of
+        evidence, the logarithm of how much it raises the odds of a state (see `Finding`). Findings with the largest
+        weights come first, and all of them together last: several that say the same weigh little each. Weights are
+        those of the most probable state; `state` chooses another. Then come the changes of a single finding that make
+        another state the most probable one, the smallest first. What the row sets (`do=`) is no finding.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
         >>> print(tac.explain({"A": 0.8, "C": "lo"}))
+        B=false is the most probable with 53.1%; the closest of its 2 tests, B at
+        A='false', fails by 0.0316 (0.368 >= 0.4).
+        <BLANKLINE>
         P*(B | A: true 0.8, C: lo)
          true  0.469231  ██████████████
         false  0.530769  ████████████████
@@ -254,6 +257,9 @@ class TAC(UserQuery):
         p*(B=false) = 0.315 - 0.3075 A
         >>> stones = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
         >>> print(stones.explain({"size": "small", "treatment": "B"}))
+        recovery=yes is the most probable with 86.7%, mainly because of size: small
+        (82.6% without it), in spite of treatment: B (88.2% without it).
+        <BLANKLINE>
         P*(recovery | size: small, treatment: B)
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
@@ -285,11 +291,14 @@ class TAC(UserQuery):
         Each finding is set in its turn to what the second row says, and its weight is by how much that raises the
         log-odds of a state: the most probable one of the first row, or `state`. Those that move the answer most by
         themselves are set first; other orders share the same difference out in other ways. Rows of a pandas frame are
-        `frame.iloc[0]`, or `frame.loc["name"]`.
+        `frame.iloc[0]`, or `frame.loc["name"]`; they are called by their names in what is printed.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.kidney_stones(), query="recovery", evidence=["size", "treatment"])
         >>> print(tac.compare({"size": "small", "treatment": "B"}, {"size": "large", "treatment": "A"}))
+        recovery=yes falls from 86.7% to 73.0%, mainly because size changes from small
+        to large.
+        <BLANKLINE>
         P*(recovery) of two rows
         recovery     first    second  difference
         yes       0.866667  0.730038   -0.136629

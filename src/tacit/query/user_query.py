@@ -18,7 +18,7 @@ INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them
     [
         *("always_known", "companion", "given_columns", "hidden", "in_dtype", "labelled", "log_scale", "multiply_adds"),
         *("numbers", "one_row", "options", "plan", "program", "question", "refused", "require_no_do"),
-        *("require_posterior", "require_query", "set_parameters", "with_network"),
+        *("require_posterior", "require_query", "with_network"),
     ]
 )
 
@@ -145,8 +145,8 @@ class UserQuery(Query):
         query variables may have 1,024 joint states, since each takes a sweep.
 
         `variables` names those that can be asked about, where others are hidden; without it, all are answered for. With
-        `labels`, the dictionary prints as a table, what tells most first and without the query, and converts to a
-        frame.
+        `labels`, the dictionary prints as a table of the ten that tell most, without the query, and converts to a frame
+        of all.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])

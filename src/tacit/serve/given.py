@@ -21,7 +21,7 @@ from tacit.evidence.column import Column, Evidence
 from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, error_in_row
 from tacit.evidence.read import read, read_column
-from tacit.evidence.states import numbers_spelled
+from tacit.evidence.states import numbers_spelled, wrong_states
 from tacit.model.elements.variable import Label, Variable, listed_states
 from tacit.model.model import Model
 from tacit.serve.limits import Limits
@@ -147,11 +147,13 @@ def _typed(variable: Variable, values: Sequence[Any]) -> list[Any]:
 def _likelihoods(variable: Variable, value: list[Any] | dict[str, Any], row: int) -> list[Any]:
     """One likelihood for each state, from a list or by the names of the states."""
     numbers: list[Any] | None = value if isinstance(value, list) else None
+    why = ""
     if isinstance(value, dict):
         names = list(map(state_key, variable.states))
-        numbers = [value[name] for name in names] if sorted(names) == sorted(value) else None
+        why = wrong_states(names, value)
+        numbers = None if why else [value[name] for name in names]
     if numbers is None or not all(type(number) in (int, float) for number in numbers):
-        problem = f"{shown(value)} is not one likelihood per state ({listed_states(variable)})"
+        problem = f"{shown(value)} is not one likelihood per state ({listed_states(variable)}){why}"
         raise error_in_row(variable, row, problem)
     return numbers
 

@@ -24,6 +24,7 @@ from tacit.model.model import Model
 from tacit.query.query import Query
 from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given, state_of
+from tacit.theory.conclusions import NO_WEIGHT, in_lines, reasons, standing
 from tacit.theory.explain_changes import Change, changes, changes_grid
 from tacit.theory.findings import Finding, findings, said
 from tacit.theory.multilinear import polynomial, subsets
@@ -32,7 +33,6 @@ from tacit.theory.selectable import SelectableQuery
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
-NO_WEIGHT = 5e-10  # what rounding leaves of 0
 MAX_IDLE = 3  # findings that weigh nothing, up to which each has a line
 
 
@@ -143,17 +143,37 @@ class Explanation:
         """The test that was decided by the smallest margin."""
         return min(self.tests, key=lambda test: abs(test.margin), default=None)
 
+    @property
+    def conclusion(self) -> str:
+        """The answer and what it is mainly due to, in one sentence."""
+        answer = standing(self.query, self.states, self.posterior, self.state)
+        if self.closest and np.isfinite(self.closest.margin):
+            return f"{answer}; {self._said(self.closest)}."
+        if self.findings:
+            best = self.posterior[self.state] == self.posterior.max()
+            return f"{answer}, {reasons(self.findings, self.state, against=not best)}."
+        return f"{answer}." if self.evidence else f"{answer}, without any evidence."
+
+    def _said(self, test: Test) -> str:
+        """What decided, of a test: whether it holds, and by how much."""
+        which = "its only test" if len(self.tests) == 1 else f"the closest of its {len(self.tests)} tests"
+        holds = "holds" if test.weight >= 0.5 else "fails"
+        where = f"{test.node} at {test.parent_state}"
+        comparison = f"{test.posterior:.3g} {test.operator} {test.threshold:.3g}"
+        return f"{which}, {where}, {holds} by {abs(test.margin):.3g} ({comparison})"
+
     def __str__(self) -> str:
         posterior = f"{self._title()}\n{bars(self.states, self.posterior.tolist())}"
         grids = [str(grid) for grid in (self._grid(), self._changes_grid()) if grid]
-        return "\n\n".join(filter(None, [posterior, *grids, *self._stable(), "\n".join(self._functions())]))
+        parts = [in_lines(self.conclusion), posterior, *grids, *self._stable(), "\n".join(self._functions())]
+        return "\n\n".join(filter(None, parts))
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
         grids = "".join(grid.html() for grid in (self._grid(), self._changes_grid()) if grid)
-        return posterior + grids + lines([*self._stable(), *self._functions()])
+        return lines([self.conclusion]) + posterior + grids + lines([*self._stable(), *self._functions()])
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each test; without tests, for each finding, about `state`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,19 +11,24 @@ import numpy as np
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid, ends, probability
+from tacit.base.html import lines
 from tacit.base.version import package
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.read import EvidenceLike
+from tacit.evidence.records import is_one_row
 from tacit.model.elements.variable import Label
 from tacit.query.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
+from tacit.theory.conclusions import change, in_lines
 from tacit.theory.explain import one_row
 from tacit.theory.findings import ask_varied, log_odds, raised, said
 
 MAX_SHOWN = 20
 NOTHING = "-"
+Pair = tuple[str, str]  # what the two rows are called
+UNNAMED: Pair = ("first", "second")
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +51,15 @@ class Difference:
     posterior: Floats
     weight: Floats
 
+    @property
+    def text(self) -> str:
+        """The step in words."""
+        if self.first == NOTHING:
+            return f"{self.name}: {self.second} is added"
+        if self.second == NOTHING:
+            return f"{self.name}: {self.first} is left out"
+        return f"{self.name} changes from {self.first} to {self.second}"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Comparison:
@@ -61,6 +76,8 @@ class Comparison:
         the whole difference of the log-odds: first those that move the answer most by themselves.
     state
         The place of the state that weights are shown for.
+    names
+        What the rows are called where the comparison is printed: by their names in a pandas frame, if they have some.
     """
 
     query: str
@@ -68,6 +85,19 @@ class Comparison:
     posterior: Floats
     differences: tuple[Difference, ...]
     state: int
+    names: Pair = UNNAMED
+
+    @property
+    def conclusion(self) -> str:
+        """How the answer changes, and by which finding mainly, in one sentence."""
+        before, after = self.posterior[:, self.state].tolist()
+        sentence = change(self.query, self.states[self.state], before, after)
+        signed = np.sign(after - before) * np.array([one.weight[self.state] for one in self.differences])
+        if (signed > 0).any():
+            main = self.differences[int(np.nanargmax(signed))]
+            sentence += f", {'mainly ' * (len(self.differences) > 1)}because {main.text}"
+        best, new = (self.states[place] for place in self.posterior.argmax(axis=1).tolist())
+        return f"{sentence}; {new} becomes the most probable state." if new != best else f"{sentence}."
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each finding that differs: finding, first, second, posterior, weight."""
@@ -91,7 +121,7 @@ class Comparison:
             (GAP,) * 4 if place is None else (str(self.states[place]), *self._line(place))
             for place in ends(len(self.states), MAX_SHOWN)
         ]
-        grids = [Grid([(self.query, "first", "second", "difference")], body, title=f"P*({self.query}) of two rows")]
+        grids = [Grid([(self.query, *self.names, "difference")], body, title=f"P*({self.query}) of two rows")]
         if self.differences:
             grids.append(self._steps())
         return grids
@@ -108,33 +138,67 @@ class Comparison:
         places = ends(len(lines), MAX_SHOWN)
         state = self.states[self.state]
         title = f"What each finding adds to the log-odds of {self.query}={state}, set in turn"
-        head = ("finding", "first", "second", str(state), "weight")
+        head = ("finding", *self.names, str(state), "weight")
         return Grid([head], [(GAP,) * 5 if place is None else lines[place] for place in places], 3, title)
 
     def __str__(self) -> str:
-        grids = list(map(str, self._grids()))
+        grids = [in_lines(self.conclusion), *map(str, self._grids())]
         return "\n\n".join(grids if self.differences else [*grids, "No findings differ."])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return "".join(grid.html() for grid in self._grids())
+        return lines([self.conclusion]) + "".join(grid.html() for grid in self._grids())
 
 
-def compare(tac: Query, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:
+def row_names(first: Any, second: Any) -> Pair:
+    """What two rows are called: by their names in a pandas frame, if these differ, else "first" and "second"."""
+    one, other = (_name(row) if is_one_row(row) else None for row in (first, second))
+    return UNNAMED if one is None or other is None or one == other else (one, other)
+
+
+def _name(series: Any) -> str | None:
+    """The name of a pandas Series, which is often the number of a row."""
+    name = series.name
+    return name if name is None or isinstance(name, str) else f"row {name}"
+
+
+def read_rows(
+    names: Pair, first: EvidenceLike, second: EvidenceLike, read: Callable[[EvidenceLike], Evidence]
+) -> list[Evidence]:
+    """Two rows of evidence; an error says which one it is about."""
+    rows = []
+    for name, row in zip(names, (first, second), strict=True):
+        try:
+            rows.append(one_row(read(row), "compare"))
+        except EvidenceError as error:
+            raise _at(error, name) from None
+    return rows
+
+
+def _at(error: EvidenceError, name: str) -> EvidenceError:
+    """The error about one of two rows, which has no other number."""
+    others = [other.changed(row=None) for other in error.others]
+    return error.changed(place=f"{name} row" if name in UNNAMED else name, row=None, others=others)
+
+
+def compare(
+    tac: Query, first: EvidenceLike, second: EvidenceLike, state: Label | None = None, called: Pair | None = None
+) -> Comparison:
     """Why two rows of evidence get different answers; see `TAC.compare`."""
     tac.require_no_do()
     asked = None if state is None else state_of(tac, state)
-    rows = [one_row(read_given(tac, row), "compare") for row in (first, second)]
+    titles = called or row_names(first, second)
+    rows = read_rows(titles, first, second, lambda row: read_given(tac, row))
     names = [name for name in tac.network if any(name in row.columns for row in rows)]
     columns, others = ({name: _column(tac, row, name) for name in names} for row in rows)
     new = {name: others[name].likelihoods()[:, 0] for name in names}
     names = [name for name in names if not np.array_equal(columns[name].likelihoods()[:, 0], new[name])]
     with quietly():
         alone = ask_varied(tac, columns, [*({name: new[name]} for name in names), new]).posterior
-        for row, which in ((0, "first"), (-1, "second")):
-            if np.isnan(alone[row]).any():
-                raise EvidenceError(f"the evidence of the {which} row has probability 0, so there is no answer")
+        for name, posterior in zip(titles, alone[[0, -1]], strict=True):
+            if np.isnan(posterior).any():
+                raise _at(EvidenceError("the evidence has probability 0, so there is no answer"), name)
         place = int(alone[0].argmax()) if asked is None else asked
         odds = log_odds(alone)[:, place]
         with np.errstate(invalid="ignore"):
@@ -148,7 +212,7 @@ def compare(tac: Query, first: EvidenceLike, second: EvidenceLike, state: Label 
         Difference(name, _said(columns[name]), _said(others[name]), after, weight)
         for name, after, weight in zip(turn, posterior[1:], weights, strict=True)
     )
-    return Comparison(tac.variable.name, tac.variable.states, alone[[0, -1]], tuple(differences), place)
+    return Comparison(tac.variable.name, tac.variable.states, alone[[0, -1]], tuple(differences), place, titles)
 
 
 def _column(tac: Query, row: Evidence, name: str) -> Column:

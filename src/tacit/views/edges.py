@@ -8,10 +8,12 @@ from typing import NamedTuple
 
 from tacit.base.errors import TacitError
 from tacit.views.layout import text_width
+from tacit.views.nodes import RING_GAP, Look
 from tacit.views.picture import EDGE, INK, PLAIN, Arrow, Box, Item, Stroke, Text
 
 Pair = tuple[str, str]
-SAMPLE, TEXT_GAP, ENTRY_GAP, LINE, SIZE, SWATCH = 30.0, 8.0, 20.0, 20.0, 11.0, 12.0  # of the legend, in pixels
+SAMPLE, TEXT_GAP, ENTRY_GAP, LINE, SWATCH = 30.0, 8.0, 16.0, 20.0, (24.0, 13.0)  # of the legend, in pixels
+WIDENING = 1.06  # of its texts, since nothing has room around them
 
 
 class Level(NamedTuple):
@@ -51,10 +53,10 @@ CUT_LOOK = EdgeLook(CUT, tipped=False)
 
 
 class Swatch(NamedTuple):
-    """A colour that a legend explains: that of a node and its outline."""
+    """The look of a node that a legend explains."""
 
-    fill: str
-    line: str
+    look: Look
+    ringed: bool = False
 
 
 Sample = EdgeLook | Swatch
@@ -102,7 +104,7 @@ def legend_items(
     """The legend in lines of a width from a point on, and how wide and high it is."""
     items, x, y, widest = list[Item](), left, top, 0.0
     for look, text in entries:
-        length = SAMPLE + TEXT_GAP + text_width(text)
+        length = SAMPLE + TEXT_GAP + text_width(text, WIDENING)
         if x > left and x + length > left + width:
             x, y = left, y + LINE
         items += _entry(look, text, x, y + LINE / 2)
@@ -113,10 +115,13 @@ def legend_items(
 
 def _entry(look: Sample, text: str, x: float, middle: float) -> Iterator[Item]:
     if isinstance(look, Swatch):
-        yield Box(x + (SAMPLE - SWATCH) / 2, middle - SWATCH / 2, SWATCH, SWATCH, look.fill, look.line)
+        for inside in (0.0, RING_GAP) if look.ringed else (0.0,):
+            width, height = (length - 2 * inside for length in SWATCH)
+            place = (x + (SAMPLE - width) / 2, middle - height / 2, width, height)
+            yield Box(*place, look.look.fill, look.look.outline)
     else:
         yield Arrow([(x, middle), (x + SAMPLE, middle)], look.stroke, look.tipped)
-    yield Text(x + SAMPLE + TEXT_GAP, middle + 4, text, "start", size=SIZE)
+    yield Text(x + SAMPLE + TEXT_GAP, middle + 4, text, "start")
 
 
 def _level(strength: float) -> Level:

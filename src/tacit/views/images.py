@@ -56,14 +56,18 @@ def _draw_arrows(axes: Any, arrows: Sequence[Arrow], stroke: Stroke, points_per_
     lines = [[arrow.points[0], *(point for curve in arrow.curves for point in curve)] for arrow in arrows]
     codes = [Path.MOVETO if k == 0 else Path.CURVE4 for line in lines for k in range(len(line))]
     line = path((point for line in lines for point in line), codes)
-    width = stroke.width * points_per_pixel
-    dashes = (0, [length / stroke.width for length in stroke.dashes]) if stroke.dashes else "solid"  # in widths
-    how = {"edgecolor": stroke.color, "linewidth": width, "linestyle": dashes, "capstyle": "butt"}
-    axes.add_patch(PathPatch(line, fill=False, zorder=1, **how))
+    axes.add_patch(PathPatch(line, fill=False, zorder=1, **_line(stroke, points_per_pixel)))
     tipped = [arrow for arrow in arrows if arrow.tipped]
     corners = [point for arrow in tipped for point in (*arrow.tip, arrow.tip[0])]
     triangle = (Path.MOVETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY)
     axes.add_patch(PathPatch(path(corners, triangle * len(tipped)), facecolor=stroke.color, linewidth=0, zorder=1))
+
+
+def _line(stroke: Stroke, points_per_pixel: float) -> dict[str, Any]:
+    """How matplotlib draws a stroke, whose dashes it counts in widths."""
+    dashes = (0, [length / stroke.width for length in stroke.dashes]) if stroke.dashes else "solid"
+    width = stroke.width * points_per_pixel
+    return {"edgecolor": stroke.color, "linewidth": width, "linestyle": dashes, "capstyle": "butt"}
 
 
 def _draw_text(axes: Any, text: Text, points_per_pixel: float) -> None:
@@ -82,8 +86,9 @@ def _draw_text(axes: Any, text: Text, points_per_pixel: float) -> None:
 def _patch(item: Oval | Box, points_per_pixel: float) -> Any:
     from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch
 
-    paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": item.line or "none", "zorder": 2}
-    paint["linewidth"] = 1.2 * points_per_pixel if item.line else 0
+    paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": "none", "linewidth": 0, "zorder": 2}
+    if item.outline:
+        paint |= _line(item.outline, points_per_pixel)
     if isinstance(item, Oval):
         middle = item.left + item.width / 2, item.top + item.height / 2
         return Ellipse(middle, item.width, item.height, **paint)

@@ -27,7 +27,7 @@ GAP, CHANNEL = 16, 9  # between boxes of a row, between an edge and its neighbou
 ROW_GAP = 30
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
-MAX_SWEEPS, MAX_MOVES = 24, 12
+MAX_SWEEPS, MAX_MOVES, MAX_HALVINGS = 24, 12, 30
 SMALL = 40  # boxes that may be exchanged for each width that is tried
 PASSING = 0.5  # what a row that each edge passes costs, as a share of the size
 LENGTH_POWER = 1.5  # one edge through four rows is worse than two through two
@@ -37,7 +37,7 @@ APART = 2 * GAP  # between parts of a network without an edge between them
 NARROWING = 0.9  # rows shrink by this much until a layout fits a width
 CROSSING_WORTH = 300.0  # pixels that an edge may lead to the side to save a crossing
 EDGE_WEIGHT = 6.0  # how much more a long edge minds a bend than a box minds its place
-NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} -")
+NARROW_LETTERS = frozenset("iljtfrI.,:;'|!()[]{} \N{NO-BREAK SPACE}-")
 WIDE_LETTERS = frozenset("mwMW@%—")
 
 
@@ -77,6 +77,33 @@ def arrange(
         layouts.append(_arranged_within([sizes[i] for i in nodes], inner, row_gap, max_width))
     corners = _packed([(one.width - 2 * MARGIN, one.height - 2 * MARGIN) for one in layouts], row_gap, max_width)
     return _assembled(parts, layouts, corners, edges)
+
+
+def stretched(layout: BoxLayout, width: float) -> BoxLayout:
+    """The layout with its boxes as far apart as the width allows; unchanged, if it is no narrower than that.
+
+    >>> layout = arrange([(40.0, 20.0)] * 3, [(0, 1), (0, 2)])
+    >>> stretched(layout, 200.0).boxes
+    [(80.0, 12.0, 40.0, 20.0), (12.0, 62.0, 40.0, 20.0), (148.0, 62.0, 40.0, 20.0)]
+    """
+    middles = np.array([x + w / 2 for x, _, w, _ in layout.boxes] + [x for route in layout.routes for x, _ in route])
+    halves = np.array([w / 2 for _, _, w, _ in layout.boxes] + [1.0] * (len(middles) - len(layout.boxes)))
+    if layout.width >= width or np.ptp(middles) == 0:
+        return layout
+    room = width - 2 * MARGIN
+    low, high = 1.0, room / float(np.ptp(middles))
+    for _ in range(MAX_HALVINGS):
+        factor = (low + high) / 2
+        extent = (factor * middles + halves).max() - (factor * middles - halves).min()
+        low, high = (low, factor) if extent > room else (factor, high)
+    shift = MARGIN - float((low * middles - halves).min())
+
+    def moved(x: float) -> float:
+        return round(low * x + shift, 1)
+
+    boxes = [(moved(x + w / 2) - w / 2, y, w, h) for x, y, w, h in layout.boxes]
+    routes = [[(moved(x), y) for x, y in route] for route in layout.routes]
+    return BoxLayout(width, layout.height, boxes, routes)
 
 
 def _arranged_within(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float, max_width: float) -> BoxLayout:

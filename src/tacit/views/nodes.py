@@ -1,30 +1,47 @@
-"""The nodes of a drawing: a label in an outline, or a box with a bar for each state; what is set is violet."""
+"""The nodes of a drawing: a label in an outline, or a box with a bar for each state; and how they are told apart."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tacit.views.layout import Size, text_width
-from tacit.views.picture import INK, LIGHT, Box, Item, Oval, Text
+from tacit.views.picture import INK, LIGHT, OUTLINE, Box, Item, Oval, Stroke, Text
 from tacit.views.words import wrapped
 
-SHADE, TRACK, BAR = "#d9dee7", "#e9edf3", "#4b82be"  # the colours of the explorer page
-SHADED_TRACK = "#c8d0dc"
-SEEN, SEEN_TRACK, SEEN_BAR, SEEN_LINE = "#fff6ea", "#f6e3cb", "#d97b1f", "#a34a05"
-SET, SET_TRACK, SET_BAR, SET_LINE = "#f8f0fd", "#e6d6f1", "#9a5cc0", "#6a2c91"
 NODE_HEIGHT, MIN_WIDTH, LABEL_PADDING, RING_GAP = 28.0, 34.0, 18.0, 3.0
 OVAL_WIDENING = 1.15  # an oval is narrower at the top of its letters than in its middle, and capitals are wide
 TITLE_HEIGHT, LINE_HEIGHT, PADDING = 22.0, 16.0, 7.0
 BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
-SMALL, BOLD_SCALE = 11.0, 1.2  # the size of a state's letters, which get as much room as larger ones
+BOLD_SCALE = 1.2
 MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
 LETTERS = 15.0  # the height of a line, with what hangs below it
 Known = Literal["", "seen", "set"]
+
+
+class Look(NamedTuple):
+    """How a node is drawn: its colours are those of the explorer page, and outlines differ in grey print, too."""
+
+    fill: str
+    outline: Stroke
+    track: str = "#e9edf3"
+    bar: str = "#4b82be"
+
+
+NORMAL, TESTING = Look(LIGHT, OUTLINE), Look("#d9dee7", OUTLINE, "#c8d0dc")
+KNOWN: Mapping[Known, Look] = {
+    "seen": Look("#fff6ea", Stroke("#a34a05", 2.8), "#f6e3cb", "#d97b1f"),
+    "set": Look("#f8f0fd", Stroke("#6a2c91", 1.8, (5.0, 3.0)), "#e6d6f1", "#9a5cc0"),
+}
+
+
+def look_of(shaded: bool, known: Known) -> Look:
+    """How a node is drawn: what is known of it matters more than its kind."""
+    return KNOWN[known] if known else TESTING if shaded else NORMAL
 
 
 @dataclass(frozen=True)
@@ -35,7 +52,7 @@ class Labelled:
     form: str = "ellipse"  # or "box", "text"
     shaded: bool = False
     ringed: bool = False
-    set: bool = False
+    known: Known = ""
 
     @cached_property
     def lines(self) -> list[str]:
@@ -62,17 +79,17 @@ class Labelled:
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         """What is drawn, with its middle at a point."""
-        fill, line = (SET, SET_LINE) if self.set else (SHADE if self.shaded else LIGHT, INK)
+        look = look_of(self.shaded, self.known)
         for inside in (0.0, RING_GAP) if self.ringed else (0.0,):
             width, height = (length - 2 * inside for length in self.size)
             place = (x - width / 2, y - height / 2, width, height)
             if self.form == "ellipse":
-                yield Oval(*place, fill, line)
+                yield Oval(*place, look.fill, look.outline)
             elif self.form == "box":
-                yield Box(*place, fill, line)
+                yield Box(*place, look.fill, look.outline)
         first = y + 4 - (len(self.lines) - 1) / 2 * NAME_LINE
         for k, text in enumerate(self.lines):
-            yield Text(x, first + k * NAME_LINE, text, color=line)
+            yield Text(x, first + k * NAME_LINE, text, color=look.outline.color)
 
 
 class Bar(NamedTuple):
@@ -90,9 +107,12 @@ class Bars:
     bars: Sequence[Bar]
     shaded: bool = False
     known: Known = ""
+    ringed: bool = False
 
     @classmethod
-    def of(cls, title: str, labels: Sequence[str], posterior: Sequence[float], shaded: bool, known: Known) -> Bars:
+    def of(
+        cls, title: str, labels: Sequence[str], posterior: Sequence[float], shaded: bool, known: Known, ringed: bool
+    ) -> Bars:
         """Bars in the order of the states; what they leave out of many states is the last one."""
         bars = [Bar(_shortened(label), p) for label, p in zip(labels, posterior, strict=True)]
         if len(bars) > MAX_BARS:
@@ -100,7 +120,7 @@ class Bars:
             kept, rest = sorted(ranked[: MAX_BARS - 1]), ranked[MAX_BARS - 1 :]
             others = Bar(f"{len(rest)} others", sum(bars[k].probability for k in rest))
             bars = [*(bars[k] for k in kept), others]
-        return cls(title, bars, shaded, known)
+        return cls(title, bars, shaded, known, ringed)
 
     @property
     def _label_width(self) -> float:
@@ -121,7 +141,8 @@ class Bars:
     @property
     def size(self) -> Size:
         width = max(self._line_width, *(text_width(title, BOLD_SCALE) for title in self._titles)) + 2 * PADDING
-        return width, self._title_height + LINE_HEIGHT * len(self.bars) + PADDING / 2
+        ring = 2 * RING_GAP * self.ringed
+        return width + ring, self._title_height + LINE_HEIGHT * len(self.bars) + PADDING / 2 + ring
 
     def depth(self, aside: float) -> float:
         """The top of a box is flat."""
@@ -129,32 +150,24 @@ class Bars:
 
     def items(self, x: float, y: float) -> Iterator[Item]:
         """What is drawn, with its middle at a point."""
-        width, height = self.size
+        look = look_of(self.shaded, self.known)
+        for inside in (0.0, RING_GAP) if self.ringed else (0.0,):
+            width, height = (length - 2 * inside for length in self.size)
+            yield Box(x - width / 2, y - height / 2, width, height, look.fill, look.outline)
         left, right, top = x - width / 2 + PADDING, x + width / 2 - PADDING, y - height / 2
-        fill, line, track, bar_fill = self._colors
-        yield Box(left - PADDING, top, width, height, fill, line)
+        color = look.outline.color if self.known == "set" else INK
         for k, title in enumerate(self._titles):
-            yield Text(x, top + 15 + k * NAME_LINE, title, bold=True, color=SET_LINE if self.known == "set" else INK)
+            yield Text(x, top + 15 + k * NAME_LINE, title, bold=True, color=color)
         start = left + self._label_width + GAP
         length = right - PERCENT_WIDTH - start
         for k, bar in enumerate(self.bars):
             middle = top + self._title_height + LINE_HEIGHT * (k + 0.5)
-            yield Text(left, middle + 4, bar.label, "start", size=SMALL)
-            yield Box(start, middle - BAR_HEIGHT / 2, length, BAR_HEIGHT, track, radius=2)
+            yield Text(left, middle + 4, bar.label, "start")
+            yield Box(start, middle - BAR_HEIGHT / 2, length, BAR_HEIGHT, look.track, radius=2)
             if bar.probability > 0:
                 filled = max(length * bar.probability, 1.0)  # a pixel shows that it is not 0
-                yield Box(start, middle - BAR_HEIGHT / 2, filled, BAR_HEIGHT, bar_fill, radius=2)
-            yield Text(right, middle + 4, f"{bar.probability:.1%}", "end", size=SMALL)
-
-    @property
-    def _colors(self) -> tuple[str, str, str, str]:
-        """Of the box, its outline, and the bars, empty and full."""
-        if self.known:
-            return KNOWN[self.known]
-        return (SHADE, INK, SHADED_TRACK, BAR) if self.shaded else (LIGHT, INK, TRACK, BAR)
-
-
-KNOWN = {"seen": (SEEN, SEEN_LINE, SEEN_TRACK, SEEN_BAR), "set": (SET, SET_LINE, SET_TRACK, SET_BAR)}
+                yield Box(start, middle - BAR_HEIGHT / 2, filled, BAR_HEIGHT, look.bar, radius=2)
+            yield Text(right, middle + 4, f"{bar.probability:.1%}", "end")
 
 
 def _shortened(label: str) -> str:

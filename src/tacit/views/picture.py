@@ -16,6 +16,20 @@ TIP_LENGTH, TIP_WIDTH = 7.0, 7.0  # of an arrow
 Anchor = Literal["start", "middle", "end"]
 
 
+class Stroke(NamedTuple):
+    """How a line looks: its colour, its width, and the lengths of its dashes and gaps, if it has any."""
+
+    color: str = EDGE
+    width: float = 1.0
+    dashes: tuple[float, ...] = ()
+
+
+PLAIN = Stroke()
+
+
+OUTLINE = Stroke(INK, 1.2)  # of a node that is not marked
+
+
 @dataclass(frozen=True)
 class Oval:
     """An ellipse, by the box around it."""
@@ -25,7 +39,7 @@ class Oval:
     width: float
     height: float
     fill: str
-    line: str = INK
+    outline: Stroke = OUTLINE
 
     def moved(self, right: float) -> Oval:
         """The same, further to the right."""
@@ -34,14 +48,14 @@ class Oval:
 
 @dataclass(frozen=True)
 class Box:
-    """A rectangle with round corners; without a line, if none is given."""
+    """A rectangle with round corners; without an outline, if none is given."""
 
     left: float
     top: float
     width: float
     height: float
     fill: str
-    line: str = ""
+    outline: Stroke | None = None
     radius: float = 3.0
 
     def moved(self, right: float) -> Box:
@@ -64,17 +78,6 @@ class Text:
     def moved(self, right: float) -> Text:
         """The same, further to the right."""
         return replace(self, x=self.x + right)
-
-
-class Stroke(NamedTuple):
-    """How a line looks: its colour, its width, and the lengths of its dashes and gaps, if it has any."""
-
-    color: str = EDGE
-    width: float = 1.0
-    dashes: tuple[float, ...] = ()
-
-
-PLAIN = Stroke()
 
 
 @dataclass(frozen=True)

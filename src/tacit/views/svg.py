@@ -40,8 +40,11 @@ def _element(item: Item) -> str:
 
 
 def _paint(item: Oval | Box) -> str:
-    line = f' stroke="{item.line}" stroke-width="1.2"' if item.line else ""
-    return f' fill="{item.fill}"{line}'
+    outline = item.outline
+    if not outline:
+        return f' fill="{item.fill}"'
+    dashes = f' stroke-dasharray="{_numbers(outline.dashes)}"' * bool(outline.dashes)
+    return f' fill="{item.fill}" stroke="{outline.color}" stroke-width="{outline.width:g}"{dashes}'
 
 
 def _arrow(arrow: Arrow) -> str:

@@ -11,6 +11,7 @@ from typing import Protocol
 from tacit.base.errors import TacitError
 from tacit.base.text import shown, visible
 from tacit.model.elements.intervals import number_text
+from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.views.layout import text_width
 
@@ -132,3 +133,11 @@ def _filled(words: Sequence[str], width: float, scale: float) -> list[str]:
         else:
             lines.append(word)
     return lines
+
+
+def spelled(variable: Variable, state: Label | None) -> Label | None:
+    """A state by its own name, if it is written in other capitals; what is none stays, for an error to name it."""
+    if not isinstance(state, str) or state in variable.codes:
+        return state
+    place = variable.plain.get(state.strip().lower())
+    return state if place is None else variable.states[place]

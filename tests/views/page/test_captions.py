@@ -64,6 +64,13 @@ def test_mistakes_in_a_dictionary_are_named(given: Any, message: str) -> None:
     assert message in str(error.value)
 
 
+def test_the_first_query_is_what_most_variables_lead_to() -> None:
+    net = tacit.examples.kidney_stones()
+    net.add("age", cpt=[0.5, 0.5])
+    model = page_model(net, Captions())
+    assert model["variables"][model["query"]]["name"] == "recovery"
+
+
 def test_without_captions_names_are_shown() -> None:
     model = page_model(tacit.examples.abc(), Captions())
     assert (model["title"], model["query"]) == ("abc", 1)

@@ -59,6 +59,15 @@ def steep():
     return net
 
 
+def numbered():
+    """Thirty states that were sorted as text, of which a few are probable."""
+    net = Network("wards")
+    weights = np.array([1.0] * 18 + [50.0] + [1.0] * 11)
+    net.add("Ward", states=sorted(map(str, range(1, 31))), cpt=weights / weights.sum())
+    net.add("Ill", ["Ward"], states=["yes", "no"], cpt=[[0.1, 0.9]] * 29 + [[0.9, 0.1]])
+    return net
+
+
 NETWORKS = {
     "abc": examples.abc,
     "asia": lambda: network("asia"),
@@ -66,6 +75,7 @@ NETWORKS = {
     "andes": lambda: network("andes"),
     "clinic": clinic,
     "insurance": lambda: network("insurance"),
+    "wards": numbered,
     "win95pts": lambda: network("win95pts"),
     "odd": odd,
     "steep": steep,
@@ -935,6 +945,7 @@ def cases(page):
 def test_two_cases_are_compared(opened):
     page, net = opened("alarm", "CVP=LOW&HISTORY=TRUE"), network("alarm")
     page.click("text=Compare two cases")
+    assert page.locator("#overview svg").is_hidden()
     assert "Both cases are the same so far" in page.inner_text("#panel-findings")
     page.click(state(number(net, "CVP"), 2))
     page.click(state(number(net, "HRBP"), 0), modifiers=["Shift"])
@@ -979,7 +990,25 @@ def test_two_cases_are_compared(opened):
     assert len(evidence(page)) == 1
     page.click("text=Stop comparing")
     assert page.locator(".comparison:visible").count() == 0
+    assert page.locator("#overview svg").is_visible()
     assert overlapping(page) == []
+
+
+def test_a_comparison_sets_findings_in_turn(opened):
+    page, net = opened("asia", "xray=yes&smoke=no"), network("asia")
+    page.click("text=Compare two cases")
+    page.click(state(number(net, "xray"), 1))
+    page.click(state(number(net, "tub"), 0))
+    rows = [{"xray": "yes", "smoke": "no"}, {"xray": "no", "smoke": "no", "tub": "yes"}]
+    steps = net.compare("dysp", *rows).differences
+    until(page, f"document.querySelectorAll('.steps tbody tr').length === {1 + len(steps)}")
+    page.click("text=Switch to case A")  # the steps stay those from A to B
+    lines = [line.locator("th, td").all_inner_texts() for line in page.locator(".steps tbody tr").all()]
+    place = net.compare("dysp", *rows).state
+    said = {"-": "–", "yes": "yes", "no": "no"}
+    texts = [f"{one.name}: {said[one.first]} → {said[one.second]}" for one in steps]
+    assert [name for name, *_ in lines] == ["Case A", *texts]
+    assert [shown for _, shown, _ in lines[1:]] == [f"{one.posterior[place]:.1%}" for one in steps]
 
 
 def test_a_comparison_says_which_case_clicks_change(opened):
@@ -1369,3 +1398,43 @@ def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
     net.page(tmp_path / "page.html", captions)
     page = opened((tmp_path / "page.html").as_uri(), viewport=PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def shown_states(page, where):
+    """The labels of the lines for states that can be seen."""
+    return page.evaluate(
+        "(where) => [...document.querySelectorAll(where)].filter((one) => one.checkVisibility("
+        "{ visibilityProperty: true })).map((one) => one.querySelector('.label').textContent)",
+        where,
+    )
+
+
+@pytest.mark.parametrize(("viewport", "where"), [(DESKTOP, "[data-box='0'] .state"), (PHONE, "[data-card='0'] .state")])
+def test_of_many_states_the_most_probable_ones_are_shown_in_the_order_of_their_numbers(opened, viewport, where):
+    page = opened("wards", viewport=viewport)
+    first = shown_states(page, where)
+    likely = numbered().states("Ward")[18]
+    assert len(first) == 11
+    assert likely in first
+    assert first == sorted(first, key=int)
+    page.evaluate("explorer.observe(0, Array.from({ length: 30 }, (_, k) => Number(k === 29)))")
+    assert numbered().states("Ward")[29] in shown_states(page, where)
+    assert "19 more" in page.text_content(where.removesuffix(" .state"))
+
+
+def test_all_states_of_the_query_can_be_unfolded(opened):
+    page = opened("wards")
+    page.click("[data-box='0'] .more")
+    page.click(".query .more-states")
+    assert shown_states(page, ".query .state") == [str(k) for k in range(1, 31)]
+
+
+def test_on_a_phone_findings_of_a_link_are_above_the_cards(opened):
+    page, net = opened("alarm", "SAO2=LOW&HRBP=HIGH", viewport=PHONE), network("alarm")
+    found = page.locator("#cards > .card").first
+    assert [line.inner_text().split()[:2] for line in found.locator("li").all()] == [["SAO2", "LOW"], ["HRBP", "HIGH"]]
+    found.locator("button[aria-label='Clear SAO2']").click()
+    assert list(evidence(page)) == ["HRBP"]
+    page.click("#clear")
+    page.click(f"[data-card='{number(net, 'HISTORY')}'] .state >> nth=0")
+    assert found.is_hidden()  # what one taps moves no card

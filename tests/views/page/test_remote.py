@@ -145,4 +145,5 @@ def test_a_page_of_a_server_restores_two_cases(served: Any) -> None:
     page.wait_for_function("() => Math.abs(explorer.posteriors()[0][2] - 1) < 1e-12")
     found = page.locator(".known tbody tr").all_inner_texts()
     assert [text.split() for text in found] == [["A", "x", "z", "×"], ["B", "–", "set", "to", "True", "×"]]
+    page.wait_for_function("() => document.querySelectorAll('.steps tbody tr').length === 3")  # case A, and two steps
     assert errors == []

@@ -9,12 +9,14 @@ from typing import Annotated, Any
 import typer
 
 from tacit import theory
+from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import Json, Model, Query, read_network
 from tacit.cli.shared.output import show_json
-from tacit.cli.shared.values import read_evidence, state_of
+from tacit.cli.shared.values import read_evidence, refuse_several, state_of
 from tacit.model.elements.variable import Label
+from tacit.query.network import Network
 
 BothRows = Annotated[
     list[str] | None,
@@ -69,7 +71,7 @@ def compare(
       tacit compare asia.bif -q lung --first ann.inst --second bob.inst
     """
     net = read_network(model)
-    one, other = (read_evidence(net, [*(evidence or ()), *(own or ())])[0] for own in (first, second))
+    one, other = (_row(net, evidence or [], own or [], which) for own, which in ((first, "first"), (second, "second")))
     shown = None if state is None else state_of(net.variable(query), state)
     why = net.compare(query, one, other, shown)
     if not json:
@@ -80,6 +82,16 @@ def compare(
         "posterior": [_by_state(why.states, row) for row in why.posterior],
         "differences": [_difference(one, why.states) for one in why.differences],
     })  # fmt: skip
+
+
+def _row(net: Network, shared: list[str], own: list[str], which: str) -> dict[str, Any]:
+    """The evidence of one of the two rows, which errors name."""
+    for text in own:
+        refuse_several(net, text, f"--{which}")
+    try:
+        return read_evidence(net, [*shared, *own])[0]
+    except EvidenceError as error:
+        raise error.changed(place=f"{which} row") from None
 
 
 def _difference(one: theory.Difference, states: Sequence[Label]) -> dict[str, Any]:

@@ -33,9 +33,7 @@ ARROW = "->"
 DEFAULT_OUTPUT = Path("discovered.json")
 NetworkOutputOrNone = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help=f"The network to write; {DEFAULT_OUTPUT}, a new file, if left out."
-    ),
+    typer.Option("--output", "-o", metavar="FILE", help=f"The network to write; {DEFAULT_OUTPUT} if left out."),
 ]
 
 
@@ -157,8 +155,8 @@ def discover(job: DiscoverJob) -> None:
 
 
 def _output(job: DiscoverJob) -> Path:
-    """Where the network is to be written; nothing is replaced that is not named."""
-    if job.output is None and DEFAULT_OUTPUT.exists():
+    """Where the network is to be written; what is not named is replaced only by what is found in the same table."""
+    if job.output is None and DEFAULT_OUTPUT.exists() and not _is_found_in(job.table):
         remedy = f"-o FILE writes another file, -o {DEFAULT_OUTPUT} replaces this one"
         raise TacitError(f"{DEFAULT_OUTPUT} is there already, and there is no -o: {remedy}")
     output = job.output or DEFAULT_OUTPUT
@@ -166,14 +164,22 @@ def _output(job: DiscoverJob) -> Path:
     return output
 
 
+def _is_found_in(table: Path) -> bool:
+    """Whether the default output is the network of an earlier run on the same table, which has the table's name."""
+    try:
+        return tacit.load(DEFAULT_OUTPUT).name == stem(table)
+    except (TacitError, OSError):
+        return False
+
+
 def _with_remedy(error: EvidenceError, table: FileTable, job: DiscoverJob) -> EvidenceError:
     """The error about columns that make no variable, with the option that leaves them out, if others remain."""
     remaining = set(table.names) - set(error.columns) - {job.weights}
     if not error.columns or not remaining or any("," in name or name != name.strip() for name in error.columns):
-        return error
+        return error.changed(remedy=None)
     unwanted = dict.fromkeys([*names(job.exclude), *error.columns])
     option = f"--exclude {shlex.quote(','.join(unwanted))}"
-    return error.changed(problem=f"{error.problem}\nto leave out what makes no variable: {option}")
+    return error.changed(remedy=f"to leave out what makes no variable: {option}")
 
 
 def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str, ...]:

@@ -126,7 +126,8 @@ def draw(
         ),
     ] = None,
     width: Annotated[
-        float | None, typer.Option("--width", "-w", metavar="CM", help="How wide the picture is, in centimetres.")
+        str | None,
+        typer.Option("--width", "-w", help="How wide the picture is: in centimetres, or with a unit, such as 3.3in."),
     ] = None,
     do: Do = None,
     captions: CaptionsFile = None,

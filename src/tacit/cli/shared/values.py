@@ -47,9 +47,19 @@ def _observations(net: Network, texts: Sequence[str]) -> Iterator[tuple[str, Any
             yield from read_file(text, net).items()
         else:
             name, spelled = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
+            refuse_several(net, text, "-e")
             value = value_of(net.variable(name), spelled)
             _refuse_numbers(net.variable(name), spelled, value)
             yield name, value
+
+
+def refuse_several(net: Network, text: str, option: str) -> None:
+    """Wrong usage where a text has several findings, with commas between."""
+    parts = text.split(",")
+    named = [name.strip() for name, sign, _ in (part.partition("=") for part in parts) if sign]
+    if len(named) == len(parts) > 1 and all(name in net for name in named):
+        remedy = " ".join(f"{option} {part.strip()}" for part in parts)
+        raise typer.BadParameter(f"{text!r} is {len(parts)} findings; give each an option of its own: {remedy}")
 
 
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:

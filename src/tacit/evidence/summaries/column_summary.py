@@ -5,10 +5,10 @@ Summaries of the parts of a table add up, and their sum does not depend on the o
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float, as_number
 from tacit.evidence.states import MISSING_WORDS
 from tacit.evidence.summaries.discretizing import How, edges_of_counts
-from tacit.evidence.summaries.observed_states import is_ordered
+from tacit.evidence.summaries.observed_states import DATES, is_ordered, no_state, refuse_dates
 from tacit.model.elements.intervals import Edges
 from tacit.model.elements.variable import Label
 
@@ -30,6 +30,7 @@ MAX_STATES = 250  # of a column, so that a state takes one byte
 MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
 MAX_NUMBERS = 2**20  # different numbers that are told apart
 FEW_PLACES = 32
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}( .*)?")  # 2020-01-31, 31.1.2020, 1/31/20
 GAP_WORDS = MISSING_WORDS - {"none"}  # which is a state more often than a gap
 
 
@@ -70,6 +71,13 @@ def _shortened(values: Floats, bits: int) -> Floats:
     return (values.view(np.int64) & np.int64(-(1 << bits))).view(np.float64) if bits else values
 
 
+class Problem(NamedTuple):
+    """Why the values of a column make no variable, and the row that shows it; 0 if they all do."""
+
+    row: int
+    text: str
+
+
 @dataclass(frozen=True, eq=False)
 class ColumnSummary:
     """The values of a column so far. `texts` and `whole` numbers are complete while there are few of them."""
@@ -84,7 +92,7 @@ class ColumnSummary:
     categories: tuple[Label, ...] | None = None  # the order of an ordered category
     coded: bool = False  # whole numbers that are categories
     spelled: bool = True  # the texts are numbers of a file, all of which are counted among the numbers
-    problem: str | None = None  # why the values make no variable, whatever else there is
+    problem: Problem | None = None  # the first one, whatever else there is
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
         """The values of two parts of a column."""
@@ -113,7 +121,9 @@ class ColumnSummary:
 
     def at(self, place: str) -> ColumnSummary:
         """The summary of a column of a partition, which its problem names, if there is one."""
-        return self if self.problem is None else replace(self, problem=f"{place}: {self.problem}")
+        if self.problem is None:
+            return self
+        return replace(self, problem=self.problem._replace(text=f"{place}: {self.problem.text}"))
 
     @property
     def measured(self) -> bool:
@@ -131,8 +141,7 @@ class ColumnSummary:
 
     def states(self, name: str) -> tuple[Label, ...]:
         """The states of a variable with these values: sorted, or in the order of an ordered category."""
-        if self.problem is not None:
-            raise EvidenceError(self.problem)
+        self.require_values()
         if self.rows == self.gaps:
             raise EvidenceError(f"column {name!r} has no values at all; leave it out")
         if self.truths and (self.texts or self.whole or self.fractions):
@@ -153,16 +162,23 @@ class ColumnSummary:
         if words and len(words) <= MAX_LISTED and len(self.texts) > MAX_STATES:
             remedy = "correct them, or make them gaps, so that it holds numbers"
             return f"is text: all values spell numbers but {', '.join(map(shown, words))}; {remedy}"
+        some = min(self.texts or self.whole)
+        if self.texts and all(DATE.fullmatch(text) for text in self.texts):
+            return f"holds text that looks like dates, such as {shown(some)}; {DATES}"
         remedy = "leave it out if it names the rows, or else sort its values into a few groups"
-        return f"has more than {MAX_STATES} different values; {remedy}"
+        return f"has more than {MAX_STATES} different values, such as {shown(some)}; {remedy}"
 
     def edges(self, name: str, how: How) -> Edges:
         """The edges of the intervals that the numbers are sorted into."""
-        if self.problem is not None:
-            raise EvidenceError(self.problem)
+        self.require_values()
         if not self.numeric:
             raise EvidenceError(f"column {name!r} does not hold numbers; leave it out of bins=")
         return edges_of_counts(name, self.numbers.values, self.numbers.counts, how)
+
+    def require_values(self) -> None:
+        """Raise the problem of the column, if it has one."""
+        if self.problem is not None:
+            raise EvidenceError(self.problem.text)
 
     @property
     def numbers_rows(self) -> bool:
@@ -196,15 +212,17 @@ def _few_texts(texts: frozenset[str]) -> frozenset[str]:
     return frozenset(sorted(texts, key=lambda text: (spelled_number(text) is not None, text))[: MAX_STATES + 1])
 
 
-def summary_of(name: str, values: Any, in_file: bool = False) -> ColumnSummary:
+def summary_of(name: str, values: Any, in_file: bool = False, first: int = 0) -> ColumnSummary:
     """The values of one column of any library; text of a file may spell numbers, and may stand for no value.
 
-    What cannot be read is a problem of the column, so that one error can name all columns that have one.
+    What cannot be read is a problem of the column, so that one error can name all columns that have one; it counts rows
+    from `first`.
     """
     try:
         return _summary(name, values, in_file)
     except EvidenceError as error:
-        return ColumnSummary(rows=1, problem=str(error))
+        rows = len(values) if hasattr(values, "__len__") else 1
+        return ColumnSummary(rows, problem=Problem(first + (error.row or 0), str(error.moved(first))))
 
 
 def _summary(name: str, values: Any, in_file: bool) -> ColumnSummary:
@@ -272,11 +290,12 @@ def _of_array(name: str, column: Plain) -> ColumnSummary:
     present = array if missing is None else array[~np.atleast_1d(missing)]
     kind, rows = array.dtype.kind, len(array)
     if kind in "OT":
-        return _of_objects(name, present.tolist(), rows)
+        return _of_objects(name, array, present)
     if kind == "U":
         return ColumnSummary(rows, rows - len(present), _few_texts(frozenset(present.tolist())), spelled=False)
     if kind == "b":
         return ColumnSummary(rows, rows - len(present), truths=bool(len(present)))
+    refuse_dates(name, array.dtype)
     if kind not in "iuf":
         raise EvidenceError(f"column {name!r} has type {array.dtype}; expected text or numbers, so leave it out")
     return _of_numbers(present, rows)
@@ -290,31 +309,22 @@ def _of_numbers(present: NDArray[Any], rows: int) -> ColumnSummary:
     return ColumnSummary(rows, rows - len(known), frozenset(), frozenset(whole), numbers, fractions)
 
 
-def _of_objects(name: str, values: Sequence[Any], rows: int) -> ColumnSummary:
+def _of_objects(name: str, array: NDArray[Any], unmasked: NDArray[Any]) -> ColumnSummary:
     """Python's own objects, of which some may be text and others numbers."""
-    present = [value for value in values if not is_missing(value)]
+    rows, present = len(array), [value for value in unmasked.tolist() if not is_missing(value)]
     texts = frozenset(value for value in present if isinstance(value, str))
     others = [value for value in present if not isinstance(value, str)]
     truths = [value for value in others if isinstance(value, bool | np.bool_)]
     numbers = [value for value in others if not isinstance(value, bool | np.bool_)] if truths else others
     for value in numbers:
         if not isinstance(value, NUMBER):
-            raise _no_value(name, value)
+            raise no_state(name, value, next(row for row, one in enumerate(array) if one is value))
     floats = np.array([as_float(value) for value in numbers], dtype=np.float64)
     if texts and (floats != np.rint(floats)).any():
-        raise EvidenceError(f"column {name!r} holds fractions beside text; expected one kind of values")
+        both = f"{shown(next(x for x in floats.tolist() if x != round(x)))} beside {shown(min(texts))}"
+        raise EvidenceError(f"column {name!r} holds fractions beside text, {both}; expected one kind of values")
     measured = _of_numbers(floats, rows)
     whole = frozenset[int]() if measured.fractions else _few(frozenset(int(value) for value in set(numbers)))
     return replace(
         measured, gaps=rows - len(present), texts=_few_texts(texts), whole=whole, truths=bool(truths), spelled=not texts
     )
-
-
-def _no_value(name: str, value: Any) -> EvidenceError:
-    kind = type(value).__name__
-    if isinstance(value, Iterable):
-        expected = "expected one value for each row, so leave it out"
-        return EvidenceError(f"column {name!r} holds lists, such as {shown(value)}; {expected}")
-    remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
-    problem = f"column {name!r} holds {shown(value)} of type {kind}"
-    return EvidenceError(f"{problem}; expected text or numbers{remedy}, so leave it out")

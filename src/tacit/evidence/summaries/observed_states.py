@@ -2,17 +2,73 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection, Hashable, Iterable
+from datetime import date
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError
-from tacit.base.text import shown
+from tacit.base.text import counted, listed, shown
+from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
-from tacit.model.elements.variable import Label
+from tacit.model.elements.variable import Label, Variable
 
+DATES = "turn dates into numbers (in pandas: pd.to_datetime(column).dt.year), or leave the column out"
+DURATIONS = "turn durations into numbers (in pandas: column.dt.total_seconds()), or leave the column out"
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
+
+
+class SimilarStatesWarning(UserWarning):
+    """Values of a column became different states although they differ only in case, or in spaces around them."""
+
+
+class ConstantColumnWarning(UserWarning):
+    """Columns have a single value each, so that their variables tell nothing about others."""
+
+
+Counts = Callable[[str], NDArray[Any]]  # of a column: how many rows have each state
+
+
+def warn_of_states(variables: Collection[Variable], counts: Counts) -> None:
+    """Warn of columns with states that may be one, and of columns with a single value."""
+    _warn_of_similar_states(variables, counts)
+    _warn_of_constants(variables, counts)
+
+
+def _warn_of_constants(variables: Collection[Variable], counts: Counts) -> None:
+    constant = [one.name for one in variables if one.card == 1 or _is_constant_truth(one, counts)]
+    if constant:
+        what = f"columns with a single value: {listed(constant)}"
+        warn(f"{what}; what is constant tells nothing about others: leave them out", ConstantColumnWarning)
+
+
+def _is_constant_truth(variable: Variable, counts: Counts) -> bool:
+    """Whether only one of True and False occurs, which are both states."""
+    return variable.states == (True, False) and np.count_nonzero(counts(variable.name)) == 1
+
+
+def _warn_of_similar_states(variables: Collection[Variable], counts: Counts) -> None:
+    found = []
+    for variable in variables:
+        if places := _alike(variable):
+            rows = counts(variable.name)
+            labels = [f"{variable.states[place]!r} ({counted(rows[place])})" for place in places]
+            found.append(f"column {variable.name!r} has {listed(labels)}")
+    if found:
+        remedy = "where they mean the same, make them one (in pandas: column.str.strip().str.lower())"
+        warn(f"states that differ only in case or spaces: {'; '.join(found)}; {remedy}", SimilarStatesWarning)
+
+
+def _alike(variable: Variable) -> list[int]:
+    """The places of states that others are like in small letters and without spaces, like ones side by side."""
+    places: dict[str, list[int]] = {}
+    for place, label in enumerate(variable.states):
+        if isinstance(label, str):
+            places.setdefault(label.strip().lower(), []).append(place)
+    return [place for same in places.values() if len(same) > 1 for place in same]
 
 
 def observed_states(name: str, values: Any) -> tuple[Label, ...]:
@@ -31,10 +87,7 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
         return True, False
     for value in present:
         if not isinstance(value, str | int | float):
-            kind = type(value).__name__
-            remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
-            problem = f"column {name!r} holds {shown(value)} of type {kind}"
-            raise EvidenceError(f"{problem}; expected text or whole numbers{remedy}")
+            raise no_state(name, value)
     fractions = [value for value in present if isinstance(value, float) and not value.is_integer()]
     if fractions or len(present) > MAX_OBSERVED:
         problem = f"fractions such as {fractions[0]!r}" if fractions else f"{len(present):,} different values"
@@ -45,6 +98,31 @@ def observed_states(name: str, values: Any) -> tuple[Label, ...]:
         return tuple(states)
     texts, numbers = ({state for state in states if isinstance(state, str) is text} for text in (True, False))
     return (*sorted(numbers), *sorted(texts))
+
+
+def no_state(name: str, value: Any, row: int | None = None) -> EvidenceError:
+    """The error about a value of a column that can be no state, by its type.
+
+    >>> no_state("tags", [1, 2], row=3)
+    EvidenceError("column 'tags', row 3: [1, 2] is no single value; leave the column out")
+    """
+    kind = type(value).__name__
+    if isinstance(value, Iterable):
+        problem = "is no single value; leave the column out"
+    elif isinstance(value, date):
+        problem = f"is a date; {DATES}"
+    else:
+        remedy = " (pandas.cut names its groups with labels=)" if kind == "Interval" else ""
+        problem = f"is of type {kind}, expected text or a number{remedy}; leave the column out"
+    return EvidenceError(f"{shown(value)} {problem}", subject=f"column {name!r}", row=row)
+
+
+def refuse_dates(name: str, dtype: np.dtype[Any]) -> None:
+    """An error about a column of dates or durations."""
+    if dtype.kind == "M":
+        raise EvidenceError(f"column {name!r} holds dates; {DATES}")
+    if dtype.kind == "m":
+        raise EvidenceError(f"column {name!r} holds durations; {DURATIONS}")
 
 
 def _distinct(name: str, values: Any) -> list[Any]:
@@ -62,7 +140,12 @@ def _distinct(name: str, values: Any) -> list[Any]:
         raise EvidenceError(f"column {name!r} has shape {shape}; expected a value for each row, (rows,)")
     present = column.values if column.missing is None else column.values[~column.missing]
     if present.dtype.kind == "O":
-        return list(dict.fromkeys(value for value in present.tolist() if not is_missing(value)))
+        try:
+            return list(dict.fromkeys(value for value in present.tolist() if not is_missing(value)))
+        except TypeError:  # lists and the like
+            row, value = next((i, one) for i, one in enumerate(column.values) if not isinstance(one, Hashable))
+            raise no_state(name, value, row) from None
+    refuse_dates(name, present.dtype)
     return [value for value in np.unique(present).tolist() if not is_missing(value)]
 
 

@@ -24,6 +24,7 @@ from tacit.evidence.summaries.column_summary import ColumnSummary, summary_of
 from tacit.evidence.summaries.discretizing import METHODS, How, warn_of_default_bins
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
 from tacit.evidence.tables.messages import in_file
+from tacit.learn.discovering.excluding import checked_exclude, without
 from tacit.learn.estimating.sources import RowBatch, Spooled, is_stream, row_batches
 from tacit.model.elements.intervals import Edges
 from tacit.model.elements.variable import similar
@@ -64,6 +65,11 @@ class CodedTable:
         """Whether no value is missing."""
         return not any((column == self.gap).any() for column in self.codes)
 
+    def counts(self, name: str) -> NDArray[Any]:
+        """How many rows have each state of a column; the sums of their weights."""
+        place = self.names.index(name)
+        return _counts(self.codes[place], self.weights, self.gap)[: self.cards[place]]
+
     def drawn(self, rng: np.random.Generator) -> CodedTable:
         """A bootstrap sample: as many rows, drawn with replacement, as weights of the rows here."""
         weights = self.weights if len(self.weights) else np.ones(self.codes.shape[1])
@@ -98,13 +104,14 @@ class CodedTable:
             yield self.evidence(net, slice(start, start + ROWS_PER_BATCH))
 
 
-def coded_table(rows: Any, weights: Any = None, bins: Bins = None) -> CodedTable:
+def coded_table(rows: Any, weights: Any = None, bins: Bins = None, exclude: Iterable[str] = ()) -> CodedTable:
     """Read rows as `tacit.estimate` takes them; states and intervals are those that the columns suggest, or `bins`."""
+    unwanted = checked_exclude(exclude, weights)
     spooled: AbstractContextManager[Spooled[Any] | None] = nullcontext()
     if isinstance(rows, Iterator):
         spooled = closing(Spooled())
     with spooled as spool:
-        source = open_table(Path(rows)) if isinstance(rows, str | os.PathLike) else rows
+        source = without(open_table(Path(rows)) if isinstance(rows, str | os.PathLike) else rows, unwanted)
         try:
             net = network_of(summaries_of(_tables(source, spool), weights), bins)
         except EvidenceError as error:
@@ -119,7 +126,7 @@ def _tables(rows: Any, spool: Spooled[Any] | None) -> Iterator[Table]:
     """All rows as tables with named columns; those of an iterator are kept, since they come but once."""
     if isinstance(rows, FileTable):
         for batch in rows.batches(rows.names):
-            yield Table({name: batch.rows.column(name) for name in rows.names}, isinstance(rows, CSV))
+            yield Table({name: batch.rows.column(name) for name in rows.names}, isinstance(rows, CSV), counted_from=1)
     elif is_stream(rows):
         for rows_of_batch in rows:
             if spool is not None:
@@ -131,10 +138,11 @@ def _tables(rows: Any, spool: Spooled[Any] | None) -> Iterator[Table]:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Some rows: columns by name, and whether they are cells of a file of text."""
+    """Some rows: columns by name, whether they are cells of a file of text, and the number of the first row of all."""
 
     columns: Mapping[Any, Any]
     text: bool = False
+    counted_from: int = 0
 
 
 def _named(rows: Any) -> Table:
@@ -148,7 +156,9 @@ def _named(rows: Any) -> Table:
 def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, ColumnSummary]:
     """What the columns of some tables hold, but for the one of weights."""
     summaries: dict[str, ColumnSummary] = {}
+    rows = 0
     for table in tables:
+        first = rows
         if isinstance(weights, str) and weights not in table.columns:
             raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, table.columns)}")
         for name, values in table.columns.items():
@@ -158,7 +168,8 @@ def summaries_of(tables: Iterable[Table], weights: Any = None) -> dict[str, Colu
                 )
             if isinstance(weights, str) and name == weights:
                 continue
-            summary = summary_of(name, values, table.text)
+            summary = summary_of(name, values, table.text, table.counted_from + first)
+            rows = max(rows, first + summary.rows)
             summaries[name] = summaries[name] + summary if name in summaries else summary
     return summaries
 
@@ -189,7 +200,8 @@ def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
         except EvidenceError as error:
             wrong[name] = error
     if wrong:
-        raise _unusable(wrong)
+        remedy = f"to leave out what makes no variable: exclude={list(wrong)}" if len(net) else None
+        raise _unusable(wrong).changed(remedy=remedy)
     if bins is None or isinstance(bins, Mapping):
         warn_of_default_bins(unchosen)
     return net
@@ -293,15 +305,19 @@ def table_of(net: Network, gathered: GatheredRows) -> CodedTable:
     gap = np.iinfo(codes.dtype).max
     codes, weights = merged_rows(codes, weights, always=any((column == gap).any() for column in codes))
     cards = np.array([len(net.states(name)) for name in net], dtype=np.int64)
-    surprises = [_surprise(column, weights, gap) for column in codes]
+    surprises = [_surprise(_counts(column, weights, gap)) for column in codes]
     names = list(net)
     order = sorted(range(len(names)), key=lambda i: (surprises[i], cards[i], names[i]))
     return CodedTable(net, tuple(names[i] for i in order), cards[order], codes[order], weights, total)
 
 
-def _surprise(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> float:
+def _counts(codes: NDArray[Any], weights: NDArray[Any], gap: int) -> NDArray[Any]:
+    """How many rows of a column have each code, but for gaps."""
+    return np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
+
+
+def _surprise(counts: NDArray[Any]) -> float:
     """The entropy of a column, summed from its smallest count so that the order of states does not matter."""
-    counts = np.bincount(codes, weights if len(weights) else None, minlength=gap + 1)[:gap]
     counts = np.sort(counts[counts > 0])
     shares = counts / counts.sum()
     return round(float(-(shares * np.log(shares)).sum()), 9)  # the order of rows matters to sums of fractions

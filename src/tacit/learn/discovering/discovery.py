@@ -17,6 +17,7 @@ from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import counted, plural
 from tacit.evidence.read import EvidenceLike
+from tacit.evidence.summaries.observed_states import warn_of_states
 from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, checked_edges, constraints, is_cyclic
 from tacit.learn.discovering.discovery_run import DiscoveryRun
@@ -68,7 +69,7 @@ class Discovery:
     def plot(
         self,
         evidence: EvidenceLike | None = None,
-        width: float | None = None,
+        width: float | str | None = None,
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
     ) -> Drawing:
         """A picture of the network, as `Network.plot` draws it.
@@ -142,6 +143,7 @@ def discover(
     max_cost: float | None = None,
     start: Network | Iterable[Edge] | None = None,
     weights: Any = None,
+    exclude: Iterable[str] = (),
     bootstrap: int = 0,
     seed: int = 0,
     progress: bool = True,
@@ -181,6 +183,8 @@ def discover(
         A network, or edges, to begin with; the empty graph if left out.
     weights
         How many rows each row counts as: numbers, or the name of a column that holds them.
+    exclude
+        Columns to leave out, such as names and numbers of rows.
     bootstrap, seed
         How many times to repeat the search on rows drawn with replacement, for `strength`; the seed.
     progress
@@ -199,12 +203,13 @@ def discover(
     """
     options = DiscoverOptions.among(locals())
     check_search(options)
-    return discovered(coded_table(rows, weights, bins), options)
+    return discovered(coded_table(rows, weights, bins, exclude), options)
 
 
 def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
     """Find the structure of a table that is read already, and estimate the tables of the network."""
     check_search(options)
+    warn_of_states([table.network.variable(name) for name in table.names], table.counts)
     limits = constraints(table.names, options.tiers, options.forbid, options.require)
     _check_required(table, limits, options.max_parents)
     start = _start(table, limits, options)

@@ -20,7 +20,7 @@ from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence, take
 from tacit.evidence.column_names import UnusedColumnWarning, listed_columns, warn_missing
-from tacit.evidence.read import is_frame, named_columns, read, without_column
+from tacit.evidence.read import is_frame, named_columns, read, without_columns
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file
@@ -247,7 +247,7 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
             raise TacitError(f"weights name a column, {weights!r}, but the rows are a {kind} without names")
         if weights not in named:
             raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, named)}")
-        rows, weights = without_column(rows, weights), named[weights]
+        rows, weights = without_columns(rows, [weights]), named[weights]
     evidence = read(rows, [net.variable(name) for name in net])
     columns = dict(evidence.columns)
     if not columns and not isinstance(rows, Mapping):

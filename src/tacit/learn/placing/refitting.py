@@ -15,7 +15,7 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats, divide
 from tacit.engines import engine_for_many_passes
 from tacit.evidence.column import Evidence
-from tacit.evidence.read import named_columns, read, without_column
+from tacit.evidence.read import named_columns, read, without_columns
 from tacit.learn.fitting.data import Data, read_data
 from tacit.learn.fitting.objective import Objective
 from tacit.learn.fitting.optimizers import LBFGS, State
@@ -41,7 +41,7 @@ def read_rows(net: Network, query: str, rows: Any, y: Any, weights: ArrayLike | 
         what = "there are no labels" if y is None else f"rows has a column {query!r}, which holds labels, beside y"
         raise EvidenceError(f"{what}; expected y, or a column of rows that is called {query!r}")
     if y is None:
-        rows, y = without_column(rows, query), columns[query]
+        rows, y = without_columns(rows, [query]), columns[query]
     evidence = read(rows, [net.variable(name) for name in net])
     data = read_data(compiled_for(evidence, net, query, effort="low"), evidence, y, weights)
     return data.take(np.flatnonzero(data.weights))

@@ -19,6 +19,7 @@ Label = Hashable
 DEFAULT_STATES = ("true", "false")
 SAME_HASH = 2**61 - 1  # Python hashes integers modulo this
 MAX_WIDE = 1000
+MIN_BEGINNING = 3  # letters of a name by which it may be completed
 
 
 @dataclass(frozen=True)
@@ -128,9 +129,21 @@ def state_column(name: str, state: object) -> str:
 
 
 def similar(name: object, known: Iterable[str]) -> str:
-    """The end of an error message on an unknown name: "; did you mean 'A'?", or nothing."""
-    close = nearest(name, known)
+    """The end of an error message on an unknown name, which may be cut short: "; did you mean 'A'?", or nothing.
+
+    >>> similar("recov", ["recovered by May", "size"]), similar("x", ["xray"])
+    ("; did you mean 'recovered by May'?", '')
+    """
+    others = list(known)
+    close = nearest(name, others) or _completed(str(name), others)
     return "" if close is None else f"; did you mean {close!r}?"
+
+
+def _completed(beginning: str, known: Iterable[str]) -> str | None:
+    """The shortest known name that begins so, in any case."""
+    text = beginning.strip().lower()
+    longer = [other for other in known if len(text) >= MIN_BEGINNING and other.strip().lower().startswith(text)]
+    return min(longer, key=len, default=None)
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:

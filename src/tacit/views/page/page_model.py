@@ -34,14 +34,11 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
     net.require_numbers()
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
-    tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
-    # the last variable that a test has a say in, or the last of all
-    interesting = next((name for name in reversed(net.variables) if name in tested), net.variables[-1])
     return {
         "format": FORMAT,
         "name": net.name or captions.title or "network",
         "title": captions.title or net.name or "network",
-        "query": number[captions.query or interesting],
+        "query": number[captions.query or _interesting(net)],
         "state": captions.state,
         "remote": remote,
         "variables": variables,
@@ -49,6 +46,13 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         **({} if looks is None else _edge_looks(net, looks)),
         **(_looked_at(net) if remote else _computable(net)),
     }
+
+
+def _interesting(net: Model) -> str:
+    """The variable that the most others lead to, of those that a test has a say in, if there are any: the last one."""
+    tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
+    candidates = [name for name in reversed(net.variables) if not tested or name in tested]
+    return max(candidates, key=lambda name: len(net.ancestors(name)))
 
 
 def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:

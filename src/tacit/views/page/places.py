@@ -23,6 +23,7 @@ MEASURES = {
     "bar": 47,  # the length of a full bar
     "number": 49,  # the width of a percentage
     "label": 110,  # the longest label that is shown in full
+    "states": 12,  # so many lines are for states in a box; of more, the last one is that of all others
     "tests": 4,  # so many tests are shown in a box; of more, only how many hold
 }
 MIN_WIDTH, MAX_WIDTH = 124, 280
@@ -86,7 +87,9 @@ def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float
     longest = max(*map(text_width, states), *map(text_width, tests), 0.0)
     row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
     width = max(MIN_WIDTH, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
-    height = m["title"] + m["row"] * len(states) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
+    height = (
+        m["title"] + m["row"] * min(len(states), m["states"]) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
+    )
     return float(math.ceil(min(width, MAX_WIDTH))), float(height)
 
 

@@ -3,6 +3,7 @@
 
 async function start() {
   const model = await unpacked(JSON.parse(document.getElementById("model").textContent));
+  for (const variable of model.variables) variable.order = stateOrder(variable);
   const engine = model.remote ? remoteEngine(model) : localEngine(model);
   const session = new Session(model, engine);
   const host = document.getElementById("map");
@@ -83,6 +84,8 @@ async function start() {
       cards.update();
       cards.mark();
     } else if (what === "settled") session.answer && tabs.update();
+    else if (what === "restored") cards.introduce();
+    else if (what === "cases") overview.compare(session.kept !== null);
     else if (what.go !== undefined) go(what.go);
     else if (what.problem) complain(what.problem);
     else if (what.picture) downloadPicture(map);
@@ -131,7 +134,7 @@ function goTo(i, { map, camera, cards }) {
   if (cards.visible) {
     cards.update();
     cards.reveal(i);
-    cards.parts[i].rows[0].control.focus({ preventScroll: true });
+    cards.parts[i].list.rows[cards.parts[i].list.shown[0]].control.focus({ preventScroll: true });
     return;
   }
   if (!map.svg.clientWidth) {
@@ -139,7 +142,7 @@ function goTo(i, { map, camera, cards }) {
     camera.fit();
   }
   camera.reveal(i, camera.scale < FOLD);
-  map.parts[i].rows[0].control.focus({ preventScroll: true });
+  map.parts[i].rows[map.parts[i].shown[0]].control.focus({ preventScroll: true });
   flash(map.parts[i].group.querySelector(".frame"));
 }
 

@@ -3,7 +3,7 @@
 
 class Cards {
   constructor(session, host) {
-    Object.assign(this, { session, host, model: session.model, parts: null, before: null });
+    Object.assign(this, { session, host, model: session.model, parts: null, before: null, introduced: false });
     this.narrow = matchMedia("(max-width: 720px)");
   }
 
@@ -16,7 +16,9 @@ class Cards {
     this.nothing = element("p", { class: "quiet", hidden: true }, "No variable has such a name.");
     this.parts = this.model.variables.map((variable, i) => this.card(variable, i));
     this.hint = quiet("p");
-    this.host.append(this.hint, this.nothing, ...this.parts.map(({ card }) => card));
+    this.findings = element("ul", { class: "findings" });
+    this.found = element("section", { class: "card observed", "aria-label": "Findings", hidden: true }, this.findings);
+    this.host.append(this.found, this.hint, this.nothing, ...this.parts.map(({ card }) => card));
     this.mark();
   }
 
@@ -33,30 +35,30 @@ class Cards {
       element("span", {}, variable.label),
       element("i", { class: "group-dot" }),
     );
-    const rows = variable.states.map((state, k) => stateRow(i, k, state));
+    const list = new StateList(this.session, i);
     const number = variable.bins ? new NumberField(this.session, i) : null;
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element(
       "article",
       { class: "card", "data-card": i, "aria-label": variable.label },
       title,
-      ...rows.map(({ control }) => control),
+      ...list.nodes,
       ...(number ? [number.form] : []),
       tests,
     );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
-    rows[0].control.tabIndex = 0;
-    return { card, title, rows, tests, number };
+    return { card, title, list, tests, number };
   }
 
   update() {
     if (!this.visible) return;
     if (!this.parts) this.make();
     const { answer, evidence } = this.session;
+    this.showFindings();
     this.parts.forEach((part, i) => {
       markEvidence(part.card, evidence[i]);
-      updateRows(this.session, part.rows, i);
+      part.list.update();
       part.number?.update();
     });
     for (const [node, { rows, holding, flipped }] of testsByNode(answer, this.before)) {
@@ -64,6 +66,24 @@ class Cards {
       setText(this.parts[node].tests, countOfTests(holding, rows.length));
     }
     this.before = answer;
+  }
+
+  // Findings that came with the address are above the cards: theirs may be far down.
+  introduce() {
+    this.introduced = this.session.evidence.some((finding) => finding);
+    this.update();
+  }
+
+  showFindings() {
+    const found = this.introduced ? findingsIn(this.session.evidence) : [];
+    this.introduced = found.length > 0; // once they are cleared, what one taps moves no card
+    this.found.hidden = !this.introduced;
+    this.findings.replaceChildren(...found.map((i) => findingLine(this.session, i, this.clearer(i))));
+  }
+
+  clearer(i) {
+    const what = { class: "icon", "aria-label": `Clear ${this.model.variables[i].label}`, title: "Clear" };
+    return button("×", () => this.session.observe(i, null), what);
   }
 
   mark() {
@@ -89,7 +109,7 @@ class Cards {
   }
 
   track(i, k) {
-    return this.parts[i].rows[k].track.getBoundingClientRect();
+    return this.parts[i].list.rows[k].track.getBoundingClientRect();
   }
 }
 

@@ -6,7 +6,7 @@ const MANY_COMPARED = 60;
 
 class Comparison {
   constructor(session) {
-    Object.assign(this, { session, all: false });
+    Object.assign(this, { session, all: false, steps: new StepsTable(session) });
   }
 
   // Above the findings: what goes on, and the ways out.
@@ -37,8 +37,8 @@ class Comparison {
     this.more = button("", () => ((this.all = !this.all), this.showPosteriors(this.session.kept)), { class: "link" });
     this.note = quiet("p");
     const heads = comparedHeads("Probability", "Case A", "Case B", "Change");
-    this.table = element("table", { class: "compared" }, heads, this.posteriors);
-    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more, this.note);
+    this.table = element("table", { class: "compared columns" }, heads, this.posteriors);
+    this.result = element("div", { class: "comparison", hidden: true }, this.table, this.more, this.note, this.steps.make());
     return this.result;
   }
 
@@ -48,6 +48,7 @@ class Comparison {
     const found = kept ? evidence.flatMap((own, i) => (own || kept.evidence[i] ? [i] : [])) : [];
     this.findings.hidden = !found.length;
     this.known.replaceChildren(...found.map((i) => this.finding(i)));
+    this.steps.update();
     if (!kept) return;
     setText(this.change, `Switch to case ${kept.name}`);
     this.showPosteriors(kept);
@@ -110,12 +111,6 @@ function findingText(states, finding) {
   const number = typedNumbers.get(finding);
   const text = number ? `${number} (${states[state]})` : states[state];
   return stateSet(finding) >= 0 ? `set to ${text}` : text;
-}
-
-// Whether two cases differ in what is known of a variable.
-function isApart(finding, other) {
-  const text = (own) => JSON.stringify(!own || stateSet(own) >= 0 ? own : shares(own).map(rounded));
-  return text(finding) !== text(other);
 }
 
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.

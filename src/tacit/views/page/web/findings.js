@@ -1,6 +1,8 @@
 "use strict";
 // What is observed, how probable it is, and ways to take it along.
 
+const FEW_LIKELIHOODS = 3; // that are listed of soft evidence on a variable of many states
+
 class FindingsPanel {
   constructor(session) {
     Object.assign(this, { session, id: "findings", label: "Findings", light: true });
@@ -132,7 +134,11 @@ function kindOf(finding) {
 // A finding in words.
 function knownText(states, finding) {
   if (knownState(finding) >= 0) return findingText(states, finding);
-  return `likelihoods ${states.map((one, k) => `${one}: ${brief(shares(finding)[k])}`).join(", ")}`;
+  const own = shares(finding);
+  const shown = states.length > MOST_STATES ? mostProbable(own, FEW_LIKELIHOODS) : states.map((_, k) => k);
+  const rest = states.length - shown.length;
+  const likelihoods = shown.map((k) => `${states[k]}: ${brief(own[k])}`).join(", ");
+  return `likelihoods ${likelihoods}${rest ? ` and ${rest} more` : ""}`;
 }
 
 // "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.

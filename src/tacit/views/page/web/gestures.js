@@ -41,7 +41,7 @@ function listenToPointers(session, host, view, camera = null) {
     return done;
   }
   host.addEventListener("click", (event) => {
-    const title = event.target.closest(".title[data-variable]");
+    const title = event.target.closest(".title[data-variable], .more[data-variable]");
     const far = camera?.map.svg.classList.contains("far-off") && event.target.closest("[data-box]");
     if (far && camera.moved < FURTHER) camera.reveal(Number(far.dataset.box), true);
     else if (title) session.choose(Number(title.dataset.variable));
@@ -116,7 +116,7 @@ function focusOn(host, control) {
 function neighbourOnMap(map) {
   const { boxes } = map.model.layout;
   const order = readingOrder(boxes);
-  const controls = (i) => [map.parts[i].title, ...map.parts[i].rows.map(({ control }) => control)];
+  const controls = (i) => [map.parts[i].title, ...map.parts[i].shown.map((k) => map.parts[i].rows[k].control)];
   return (key, control, i) => {
     const own = controls(i);
     const at = own.indexOf(control);
@@ -147,7 +147,7 @@ function nearestRow(boxes, i, direction) {
 }
 
 function neighbourInList(key, control) {
-  const own = controlsBeside(control);
+  const own = controlsBeside(control).filter((one) => one.offsetParent);
   const all = [...control.closest(".cards, .query").querySelectorAll("[data-variable]")].filter(
     (one) => one.offsetParent,
   );

@@ -85,15 +85,19 @@ class NetworkMap {
     );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
     const columns = { labels, bar: pad + labels + 7, length: w - 2 * pad - labels - 7 - number, right: w - pad };
-    const part = { rows: [], gauges: [], tests, w, h };
+    const shown = isLong(variable) ? variable.order.slice(0, MOST_STATES - 1) : variable.order;
+    const part = { rows: [], shown, gauges: [], tests, w, h };
     const frame = svgElement("rect", { class: "frame", width: w, height: h, rx: 5 });
     part.title = this.title(variable, i, w);
     const full = svgElement("g", { class: "full" });
-    variable.states.forEach((state, k) => {
-      const row = this.state(state, i, k, title + k * this.m.row, columns, w);
-      part.rows.push(row);
-      full.append(row.control);
-    });
+    part.rows = variable.states.map((state, k) => this.state(state, i, k, title, columns, w));
+    full.append(...variable.order.map((k) => part.rows[k].control));
+    part.lines = Math.min(variable.states.length, MOST_STATES);
+    if (isLong(variable)) {
+      part.more = this.more(i, title + (part.lines - 1) * this.m.row, columns, w);
+      full.append(part.more.group);
+    }
+    this.arrange(part);
     part.folded = this.folded(variable, w, h);
     part.group = svgElement(
       "g",
@@ -154,7 +158,7 @@ class NetworkMap {
         role: "button",
         "data-variable": i,
         "data-state": k,
-        tabindex: k === 0 ? 0 : -1,
+        tabindex: -1,
         "aria-pressed": "false",
       },
       hit,
@@ -168,6 +172,37 @@ class NetworkMap {
     if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
     made.track = track;
     return made;
+  }
+
+  // The last line of a box with many states: the others, which the query above the panels has.
+  more(i, y, { labels, right }, w) {
+    const middle = y + this.m.row / 2;
+    const label = svgElement("text", { x: this.m.pad, y: middle + 4 });
+    const number = svgElement("text", { class: "number", x: right, y: middle + 4, "text-anchor": "end" });
+    const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: this.m.row, rx: 2 });
+    const note = svgElement("title", {}, "Choose this variable as the query to see all of its states");
+    return { group: svgElement("g", { class: "more", "data-variable": i }, note, hit, label, number), label, number };
+  }
+
+  // The states that are shown, one below the other.
+  arrange({ rows, shown, title }) {
+    rows.forEach(({ control }) => control.setAttribute("visibility", "hidden"));
+    shown.forEach((k, line) => {
+      setAttribute(rows[k].control, "visibility", "visible");
+      setAttribute(rows[k].control, "transform", `translate(0 ${line * this.m.row})`);
+    });
+    const reached = shown.some((k) => rows[k].control.getAttribute("tabindex") === "0");
+    if (!reached && title.getAttribute("tabindex") !== "0") setAttribute(rows[shown[0]].control, "tabindex", 0);
+  }
+
+  // Of many states, the most probable ones; a bar that is dragged stays where it is.
+  choose(part, variable, posterior) {
+    if (!this.session.before) {
+      part.shown = shownStates(variable, posterior);
+      this.arrange(part);
+    }
+    setText(part.more.label, `${variable.states.length - part.shown.length} more`);
+    setText(part.more.number, percent(shareOfOthers(posterior, part.shown)));
   }
 
   // What remains of a box from afar: its name and the most probable state.
@@ -255,7 +290,7 @@ class NetworkMap {
 
   gauges(part, node, { gamma, rows }) {
     const { columns, w } = part;
-    const top = this.m.title + this.m.row * part.rows.length + 4;
+    const top = this.m.title + this.m.row * part.lines + 4;
     part.full.append(svgElement("path", { class: "rule", d: `M${this.m.pad} ${top - 2}H${w - this.m.pad}` }));
     if (!part.tests.length) return [this.gauge(part, "", top, columns, null)];
     return rows.map((row, k) => this.gauge(part, part.tests[k], top + k * this.m.gauge, columns, { row, gamma }));
@@ -318,6 +353,7 @@ class NetworkMap {
       setAttribute(row.control, "aria-pressed", seen === k);
       setAttribute(row.control, "aria-label", this.session.spoken(i, k));
     });
+    if (part.more) this.choose(part, this.model.variables[i], posterior);
     const best = largest(posterior);
     const { state, names } = part.folded;
     setText(state, Number.isNaN(posterior[best]) ? "impossible" : `${names[best]} ${percent(posterior[best])}`);

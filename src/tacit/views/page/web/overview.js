@@ -1,12 +1,13 @@
 "use strict";
-// A small picture of a large network, below the panels: where one is, and a way to elsewhere. It can be folded away.
+// A small picture of a large network, below the panels: where one is, and a way to elsewhere. It can be folded away, and
+// is folded while two cases are compared, since their tables need the room.
 
 const OVERVIEW = [360, 136]; // pixels, at most
 const LEAST_HEIGHT = 480; // pixels of the map; in less, panels need the room
 
 class Overview {
   constructor(map, camera) {
-    Object.assign(this, { map, camera, host: document.getElementById("overview") });
+    Object.assign(this, { map, camera, host: document.getElementById("overview"), comparing: false });
     this.picture = this.host.querySelector("div");
     this.scale = Math.min(OVERVIEW[0] / map.width, OVERVIEW[1] / map.height);
     this.boxes = map.model.layout.boxes.map(([x, y, width, height]) =>
@@ -21,14 +22,23 @@ class Overview {
     this.picture.append(svgElement("svg", size, ...this.boxes, this.window));
     for (const kind of ["pointerdown", "pointermove"])
       this.picture.addEventListener(kind, (event) => event.buttons && this.move(event));
-    onClick("fold-overview", ({ currentTarget }) => this.fold(currentTarget));
+    this.button = document.getElementById("fold-overview");
+    this.button.addEventListener("click", () => this.fold(!this.picture.hidden));
     camera.listen(() => this.update());
   }
 
-  fold(button) {
-    this.picture.hidden = !this.picture.hidden;
-    setAttribute(button, "aria-expanded", !this.picture.hidden);
-    this.host.parentNode.classList.toggle("overview-folded", this.picture.hidden);
+  fold(folded) {
+    this.picture.hidden = folded;
+    setAttribute(this.button, "aria-expanded", !folded);
+    this.host.parentNode.classList.toggle("overview-folded", folded);
+  }
+
+  // Fold when a comparison begins, and be as before when it ends.
+  compare(comparing) {
+    if (comparing === this.comparing) return;
+    if (comparing) this.before = this.picture.hidden;
+    this.comparing = comparing;
+    this.fold(comparing || this.before);
   }
 
   // Only where not everything is in sight.

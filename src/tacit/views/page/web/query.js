@@ -7,29 +7,28 @@ class QueryBox {
     this.select = document.getElementById("query");
     namesOf(session.model).forEach(([i, label]) => this.select.append(element("option", { value: i }, label)));
     this.select.addEventListener("change", () => session.choose(Number(this.select.value)));
-    this.rows = [];
+    this.list = null;
     this.number = null; // the field of an interval variable
   }
 
   choose() {
     const { query, model } = this.session;
     this.select.value = query;
-    this.rows = model.variables[query].states.map((state, k) => stateRow(query, k, state));
-    this.rows[0].control.tabIndex = 0;
+    this.list = new StateList(this.session, query);
     this.number = model.variables[query].bins ? new NumberField(this.session, query) : null;
     const field = this.number ? [this.number.form] : [];
-    document.getElementById("query-states").replaceChildren(...this.rows.map(({ control }) => control), ...field);
+    document.getElementById("query-states").replaceChildren(...this.list.nodes, ...field);
     this.update();
   }
 
   update() {
     const { query, evidence } = this.session;
     markEvidence(this.host, evidence[query]);
-    if (this.rows.length) updateRows(this.session, this.rows, query);
+    this.list?.update();
     this.number?.update();
   }
 
   track(i, k) {
-    return this.rows[k].track.getBoundingClientRect();
+    return this.list.rows[k].track.getBoundingClientRect();
   }
 }

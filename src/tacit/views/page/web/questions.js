@@ -141,6 +141,14 @@ class LocalEngine {
     return { none, each };
   }
 
+  // What the posterior of the query becomes while findings are set in turn to those of a second case.
+  steps(first, second, query, state) {
+    const at = (rows) => rows.map((row) => this.posterior(row, query));
+    const order = inTurn(first, second, state, at(oneByOne(first, second)));
+    const found = at(order.map((_, k) => taken(first, second, order.slice(0, k + 1))));
+    return order.map((i, k) => ({ i, posterior: found[k] }));
+  }
+
   // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
   // `growth` is how much p*(evidence) grows with the number, relative to what it is.
   sensitivity(evidence, query, state) {
@@ -268,6 +276,34 @@ function findingsIn(evidence) {
 function leftOut(evidence) {
   const none = evidence.map(() => null);
   return [none, ...findingsIn(evidence).map((i) => evidence.map((finding, k) => (k === i ? null : finding)))];
+}
+
+// Whether two findings differ in what they say.
+function isApart(finding, other) {
+  const text = (own) => JSON.stringify(!own || stateSet(own) >= 0 ? own : normalised(own).map((x) => Number(x.toPrecision(6))));
+  return text(finding) !== text(other);
+}
+
+// The variables about which two cases say different things.
+function findingsApart(first, second) {
+  return first.flatMap((finding, i) => (isApart(finding, second[i]) ? [i] : []));
+}
+
+// A case with some findings of another one.
+function taken(first, second, places) {
+  return first.map((finding, i) => (places.includes(i) ? second[i] : finding));
+}
+
+// A case, and the same with each finding of another one alone.
+function oneByOne(first, second) {
+  return [first, ...findingsApart(first, second).map((i) => taken(first, second, [i]))];
+}
+
+// The findings that differ, first those that move the log-odds of a state most by themselves.
+function inTurn(first, second, state, [before, ...alone]) {
+  const moved = (after) => Math.abs(logOdds(after, state) - logOdds(before, state)) || 0;
+  const moves = alone.map(moved);
+  return findingsApart(first, second).map((i, k) => [i, moves[k]]).sort((a, b) => b[1] - a[1]).map(([i]) => i);
 }
 
 // Of the state of a variable; what is left of 1 is summed, since a difference would lose digits.

@@ -134,6 +134,15 @@ class RemoteEngine {
     });
   }
 
+  steps(first, second, query, state) {
+    return this.question("steps", async (send) => {
+      const at = async (rows) => (await this.seen(send, rows, query)).map(({ posterior }) => posterior);
+      const order = inTurn(first, second, state, await at(oneByOne(first, second)));
+      const found = await at(order.map((_, k) => taken(first, second, order.slice(0, k + 1))));
+      return order.map((i, k) => ({ i, posterior: found[k] }));
+    });
+  }
+
   mpe(evidence) {
     return this.question("mpe", async (send) => {
       const found = await send("mpe", await this.given(send, [evidence]));

@@ -144,6 +144,7 @@ class Session {
     this.kept = kept && { ...kept, answer, past: [], future: [] };
     await this.replace(evidence);
     this.tell("cases");
+    this.tell("restored");
   }
 
   // What is known now and its history, under a name.

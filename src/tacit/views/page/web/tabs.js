@@ -80,8 +80,8 @@ function chooser(label, options, chosen, change) {
   return select;
 }
 
-function stateChooser({ label, states }, chosen, change) {
-  return chooser(`State of ${label}`, states.map((state, k) => [k, state]), chosen, change);
+function stateChooser({ label, states, order }, chosen, change) {
+  return chooser(`State of ${label}`, order.map((k) => [k, states[k]]), chosen, change);
 }
 
 function namesOf(model, keep = () => true) {

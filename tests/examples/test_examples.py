@@ -7,8 +7,19 @@ import itertools
 
 import numpy as np
 import pytest
+from bench.networks import network
 
-from tacit import examples, semantics
+from tacit import Network, examples, semantics
+
+
+def test_only_the_examples_are_listed():
+    assert dir(examples) == sorted(examples.__all__)
+    assert all(isinstance(getattr(examples, name)(), Network) for name in dir(examples))
+
+
+@pytest.mark.parametrize("name", ["asia", "alarm"])
+def test_shipped_networks_are_those_of_the_repository(name):
+    assert getattr(examples, name)() == network(name)
 
 
 def test_abc_has_the_parameters_of_the_appendix():

@@ -1,4 +1,4 @@
-"""The networks of the paper, and kidney stones, ready to use."""
+"""The networks of the paper."""
 
 from __future__ import annotations
 
@@ -121,31 +121,6 @@ def hmm(length: int = 10, states: int = 2, symbols: int = 2, seed: int = 0) -> N
         else:
             net.add(f"H{t}", [f"H{t - 1}", f"E{t - 1}"], states, transition)
         net.add(f"E{t}", [f"H{t}"], symbols, emission)
-    return net
-
-
-def kidney_stones() -> Network:
-    """Size -> treatment, size and treatment -> recovery: Simpson's paradox, with the numbers of 700 patients.
-
-    Open surgery (A) and percutaneous nephrolithotomy (B), for small stones (under 2 cm) and large ones: Charig, Webb,
-    Payne and Wickham, British Medical Journal 292 (1986). A does better with small stones and with large ones, yet
-    worse in all, since it was mostly given to patients with large stones. See `Network.do`.
-
-    >>> net = kidney_stones()
-    >>> for size in ("small", "large"):
-    ...     net.posterior("recovery", {"size": size, "treatment": ["A", "B"]})[:, 0].round(3)
-    array([0.931, 0.867])
-    array([0.73 , 0.688])
-    >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)
-    array([0.78 , 0.826])
-    """
-    patients = np.array([[87, 270], [263, 80]])  # by size and treatment
-    recovered = np.array([[81, 234], [192, 55]])
-    net = Network("kidney stones")
-    net.add("size", states=["small", "large"], cpt=patients.sum(axis=1) / patients.sum())
-    net.add("treatment", ["size"], ["A", "B"], patients / patients.sum(axis=1, keepdims=True))
-    rate = recovered / patients
-    net.add("recovery", ["size", "treatment"], ["yes", "no"], np.stack([rate, 1 - rate], axis=-1))
     return net
 
 

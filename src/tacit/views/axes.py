@@ -1,0 +1,39 @@
+"""Axes of matplotlib that plots are drawn on, and their colours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tacit.base.errors import TacitError
+from tacit.base.version import how_to_install
+
+Axes = Any  # of matplotlib, which carries no types
+INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
+
+
+def axes_of(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Axes:
+    """The axes that are given, or those of a new figure of a size in inches."""
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError:
+        raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
+    if ax is None:
+        ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
+        ax._ipython_display_ = _say_nothing
+    return ax
+
+
+def _say_nothing() -> None:
+    """What a notebook prints of new axes that end a cell: it shows their figure anyway. Named, so that it pickles."""
+
+
+def plain(ax: Any) -> Axes:
+    """Axes without the lines above them and to their right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
+
+
+def with_legend(ax: Any, columns: int, **how: Any) -> Axes:
+    """Axes with their legend above them, where it hides nothing."""
+    ax.legend(frameon=False, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1), **how)
+    return ax

@@ -1,0 +1,176 @@
+"""Graphs that are drawn, and how they fill a page: as wide as is asked for, with letters that can be read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from tacit.base.warnings import warn
+from tacit.views.edges import EdgeLook, Sample, legend_items
+from tacit.views.images import PIXELS_PER_INCH
+from tacit.views.layout import GAP, MARGIN, BoxLayout, Edge, Point, arrange, stretched
+from tacit.views.lengths import CM_PER_INCH
+from tacit.views.nodes import Bars, Labelled
+from tacit.views.picture import Arrow, Item, Picture
+
+ROW_GAP = 42.0
+LETTERS = 9.0  # points
+READABLE, LEAST = 7 / LETTERS, 6 / LETTERS  # letters that are easy to read, and the smallest that fill several pages
+LARGE, MANY = 100, 12  # nodes of a large network; halvings for a smaller one
+STEP = 0.5  # centimetres, of widths that are tried
+PAGE_SHAPE = 1.4  # height / width of a page
+MAX_PAGES = 2.2  # that a picture of a stated width may fill before its letters become smaller still
+MAX_STRETCH = 2.0  # of a layout that is narrower than its picture
+ROUNDING = 1e-9
+ASIDE = 9.0  # pixels between a tip and the end of an edge without one
+Nodes = Sequence[Labelled | Bars]
+
+
+class SmallLettersWarning(UserWarning):
+    """A drawing of a stated width has letters that are too small to read."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """What is drawn, before it has places."""
+
+    nodes: Nodes
+    edges: Sequence[Edge]
+    looks: Sequence[EdgeLook]  # of the edges
+    legend: Sequence[tuple[Sample, str]] = ()
+    upwards: bool = False
+
+
+def fitted(graph: Graph, width: float | None) -> Picture:
+    """The picture, of a width in pixels if one is given.
+
+    It is arranged as it would be anyway if its letters can be read then, or else in narrower rows. What would fill
+    several pages even so is not rearranged, which takes long, but made smaller.
+    """
+    layout = _arranged(graph)
+    if width is None:
+        return _picture(graph, layout)
+    if scale := _scale(layout, width, READABLE):
+        return _filling(graph, layout, width, scale)
+    for least in (READABLE, LEAST):
+        if found := _narrowed(graph, width, least):
+            return _filling(graph, found[0], width, found[1])
+    scale = min(1.0, width / max(layout.width, 1.0))
+    if scale < LEAST - ROUNDING:
+        _warn_of_small_letters(graph, width, scale, layout.width)
+    return _filling(graph, layout, width, scale)
+
+
+def _arranged(graph: Graph, max_width: float = math.inf) -> BoxLayout:
+    return arrange([node.size for node in graph.nodes], graph.edges, ROW_GAP, max_width)
+
+
+def _narrowed(graph: Graph, width: float, least: float) -> tuple[BoxLayout, float] | None:
+    """A layout whose letters can have a size, and how large it is drawn."""
+    room = _longest(width, least) * width
+    if _area(graph) * least**2 > room or any(node.size[0] * least > width for node in graph.nodes):
+        return None  # the boxes alone are too large
+    layout = _arranged(graph, width / least)
+    scale = _scale(layout, width, least)
+    return (layout, scale) if scale else None
+
+
+def _scale(layout: BoxLayout, width: float, least: float) -> float | None:
+    """How large a layout is drawn to be no wider than that, and not too long; None where that is too small."""
+    longest = _longest(width, least) / max(layout.height, 1.0)
+    scale = min(1.0, width / max(layout.width, 1.0), longest)
+    return scale if scale >= least - ROUNDING else None
+
+
+def _longest(width: float, least: float) -> float:
+    """How high a picture may be before its letters become smaller than that."""
+    return PAGE_SHAPE * width * (1.0 if least > LEAST else MAX_PAGES)
+
+
+def _filling(graph: Graph, layout: BoxLayout, width: float, scale: float) -> Picture:
+    """The layout in a picture of a width, over which it is spread as far as that looks well."""
+    room = width / scale
+    picture = _picture(graph, stretched(layout, min(room, MAX_STRETCH * layout.width)), room)
+    shift = (room - picture.width) / 2
+    return Picture(room, picture.height, [item.moved(shift) for item in picture.items], scale)
+
+
+def _warn_of_small_letters(graph: Graph, width: float, scale: float, natural: float) -> None:
+    least, letters = _least_width(graph, width, natural), LETTERS * LEAST
+    part = "" if graph.upwards else "; or draw a part of the network, with nodes="
+    warn(
+        f"at a width of {_centimetres(width):.3g} cm, letters have {LETTERS * scale:.1f} points, which is too small to "
+        f"read: they have {letters:g} points from a width of {least:g} cm on{part}",
+        SmallLettersWarning,
+    )
+
+
+def _least_width(graph: Graph, width: float, natural: float) -> float:
+    """The least width in centimetres that has letters of 6 points, as far as halving finds it: of a large network, one
+    that is not much larger, since each attempt takes seconds.
+    """
+    area = math.sqrt(_area(graph) / (MAX_PAGES * PAGE_SHAPE))
+    low = math.floor(_centimetres(max(width, area * LEAST)) / STEP)
+    high = math.ceil(_centimetres(natural * LEAST) / STEP)  # as it is, without being rearranged
+    for _ in range(MANY if len(graph.nodes) <= LARGE else 1):
+        if high - low <= 1:
+            break
+        middle = (low + high) // 2
+        fits = _narrowed(graph, middle * STEP * PIXELS_PER_INCH / CM_PER_INCH, LEAST) is not None
+        low, high = (low, middle) if fits else (middle, high)
+    return high * STEP
+
+
+def _centimetres(pixels: float) -> float:
+    return pixels * CM_PER_INCH / PIXELS_PER_INCH
+
+
+def _area(graph: Graph) -> float:
+    """Of all boxes, with the gaps beside and below them."""
+    return sum((w + GAP) * (h + ROW_GAP) for w, h in (node.size for node in graph.nodes))
+
+
+def _picture(graph: Graph, layout: BoxLayout, room: float | None = None) -> Picture:
+    """The picture of a layout, with a legend that is no wider than the room, or than the layout."""
+    points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], layout.routes
+    if graph.upwards:
+        points = [(x, layout.height - y) for x, y in points]
+        routes = [[(x, layout.height - y) for x, y in route] for route in routes]
+    items: list[Item] = list(_arrows(_apart(graph, routes), graph.looks))
+    for node, (x, y) in zip(graph.nodes, points, strict=True):
+        items += node.items(x, y)
+    legend, width, height = legend_items(graph.legend, MARGIN, layout.height, (room or layout.width) - 2 * MARGIN)
+    if not legend:
+        return Picture(layout.width, layout.height, items)
+    whole = max(layout.width, width + 2 * MARGIN)
+    shift = (whole - layout.width) / 2
+    return Picture(whole, layout.height + height + MARGIN, [*(item.moved(shift) for item in items), *legend])
+
+
+def _apart(graph: Graph, routes: Sequence[list[Point]]) -> list[list[Point]]:
+    """Let an edge without a tip end beside the tips of others: in the same point, it would seem to have theirs."""
+    tipped = {head for (_, head), look in zip(graph.edges, graph.looks, strict=True) if look.tipped}
+    moved = []
+    for (_, head), look, route in zip(graph.edges, graph.looks, routes, strict=True):
+        if not look.tipped and head in tipped:
+            (before, _), (x, y) = route[-2:]
+            aside = math.copysign(ASIDE, before - x)
+            route = [*route[:-1], (x + aside, y + graph.nodes[head].depth(aside))]
+        moved.append(route)
+    return moved
+
+
+def _arrows(routes: Sequence[Sequence[Point]], looks: Sequence[EdgeLook]) -> Iterable[Arrow]:
+    """The edges, the surest last, so that its tip covers others; what several share is drawn once, by the surest.
+
+    Drawn twice, it would look bolder.
+    """
+    drawn, arrows = set[tuple[Point, Point]](), list[Arrow]()
+    for k in sorted(range(len(routes)), key=lambda k: looks[k].rank):
+        steps = list(pairwise(routes[k]))
+        shared = next(n for n, step in enumerate(steps) if n + 1 == len(steps) or step not in drawn)
+        drawn.update(steps)
+        arrows.append(Arrow(routes[k][shared:], looks[k].stroke, looks[k].tipped))
+    return reversed(arrows)
