@@ -217,7 +217,7 @@ def test_tables_with_zeros_are_doubted_only_where_a_weight_ends(role):
 def test_the_selection_is_that_of_the_run_that_answered(engine, dtype):
     """With thresholds at the posterior itself, two ways of rounding decide differently."""
     rng = np.random.default_rng(0)
-    for _ in range(20):
+    for _ in range(8):
         net, names = tacit.Network(), [f"V{i}" for i in range(5)]
         for i, name in enumerate(names):
             parents = names[max(0, i - 2) : i]
