@@ -40,7 +40,7 @@ LARGE = ("alarm", "win95pts")
 
 def cases() -> list[Any]:
     """Networks, and whether half of the clicks set a state, for which every set of set states is compiled."""
-    slow = {*itertools.product(LARGE, [False, True]), ("child", True)}
+    slow = {*itertools.product(LARGE, [False, True]), ("child", True), ("asia", True)}
     return [
         pytest.param(*case, marks=[pytest.mark.slow] * (case in slow))
         for case in itertools.product(NETWORKS, [False, True])
