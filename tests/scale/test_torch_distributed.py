@@ -382,7 +382,7 @@ def test_the_page_runs_as_it_stands(tmp_path):
         cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     ) as torchrun:  # fmt: skip
         try:
-            found, errors = torchrun.communicate(timeout=PATIENCE)
+            found, errors = torchrun.communicate(timeout=3 * PATIENCE)
         finally:
             torchrun.terminate()  # it ends its own processes, which a kill would leave behind
     assert torchrun.returncode == 0, errors
