@@ -380,13 +380,13 @@ def test_values_that_fit_alone_must_also_fit_together(monkeypatch):
     for name in tests:  # their selected tables are all needed at one time
         plus, minus = rng.dirichlet(np.ones(8), (2, 2))
         net.add(name, ["R"], states=8, cpt=tacit.TestingCPT(plus, minus, [0.5, 0.5]))
-    cost = tacit.compile(net, "R", ["R", *tests]).program.cost
+    cost = tacit.compile(net, "R", ["R", *tests], effort="low").program.cost
     assert cost.live > 10 * cost.peak
     monkeypatch.setattr(contraction, "memory_limit", lambda: 8 * cost.live)
-    tacit.compile(net, "R", ["R", *tests])
+    tacit.compile(net, "R", ["R", *tests], effort="low")
     monkeypatch.setattr(contraction, "memory_limit", lambda: 8 * cost.peak)
     with pytest.raises(TooLargeError, match=r"values of one row that are needed at one time would take .* \(limit"):
-        tacit.compile(net, "R", ["R", *tests])
+        tacit.compile(net, "R", ["R", *tests], effort="low")
 
 
 def test_marginals_need_no_tape_unless_it_was_asked_for(monkeypatch):

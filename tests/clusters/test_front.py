@@ -3,6 +3,7 @@
 import inspect
 import itertools
 import pickle
+import warnings
 from functools import reduce
 
 import numpy as np
@@ -107,16 +108,23 @@ def cut(frame, *places):
     return Frames([frame[a:b].reset_index(drop=True).infer_objects() for a, b in itertools.pairwise(ends)])
 
 
-@pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
-@pytest.mark.parametrize("gaps", [0.0, 0.1])
-@pytest.mark.parametrize("weights", [None, "times"])
-@pytest.mark.parametrize("places", [(), (0, 150, 150, 151, 400), (599, 600)])
-def test_discovering_is_that_of_one_machine(places, weights, gaps):
+@pytest.fixture(scope="module", params=itertools.product([None, "times"], [0.0, 0.1]), ids=str)
+def discovered(request):
+    """A table, how its network is searched for, and what one machine finds."""
+    weights, gaps = request.param
     frame = mixed(600, gaps)
     if weights is None:
         frame = frame.drop(columns="times")
     how = {"weights": weights, "bootstrap": 2, "progress": False}
-    same_discovery(frames.discover(cut(frame, *places), **how), tacit.discover(frame, **how))
+    with warnings.catch_warnings(action="ignore", category=tacit.DefaultBinsWarning):
+        return frame, how, tacit.discover(frame, **how)
+
+
+@pytest.mark.filterwarnings("ignore::tacit.DefaultBinsWarning")
+@pytest.mark.parametrize("places", [(), (0, 150, 150, 151, 400), (599, 600)])
+def test_discovering_is_that_of_one_machine(discovered, places):
+    frame, how, expected = discovered
+    same_discovery(frames.discover(cut(frame, *places), **how), expected)
 
 
 def test_discovering_where_few_rows_are_equal():

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Network, examples, semantics
 from tacit.engines import choose
+from tacit.examples import paper
 from tests.helpers import always_hard, close, impossible, posterior
 from tests.strategies import queries, tie_margin
 
@@ -53,7 +54,7 @@ def test_float32_is_close_and_is_float32():
 def test_wide_matrix_products_are_left_to_numpy():
     rng = np.random.default_rng(0)
     net = examples.layer(16)
-    tables = {n: examples._random_testing(rng, 2, 2) for n in net.testing_nodes}
+    tables = {n: paper.random_testing_cpt(rng, 2, 2) for n in net.testing_nodes}
     tables |= {"E1": [0.5, 0.5], "E2": [0.3, 0.7], "Q": rng.dirichlet(np.ones(2), size=(2,) * 16)}
     assert choose(tacit.compile(net.with_cpts(tables), "Q", ["E1", "E2"]).program) == "numpy"
     assert choose(tacit.compile(examples.abc(), "B", ["A"]).program) == "tape"
@@ -82,7 +83,7 @@ def chain(length: int, seed: int = 0) -> tuple[Network, dict[str, np.ndarray]]:
     net = Network()
     net.add("T0", cpt=rng.dirichlet(np.ones(2)))
     for i in range(1, length + 1):
-        net.add(f"T{i}", [f"T{i - 1}"], cpt=examples._random_testing(rng, 2))
+        net.add(f"T{i}", [f"T{i - 1}"], cpt=paper.random_testing_cpt(rng, 2))
     return net, {n: rng.dirichlet(np.ones(2), 2) for n in net}
 
 

@@ -57,7 +57,11 @@ def posterior(approximation, x):
 
 
 def conformance(*groups):
-    return [pytest.param(q, id=q.case) for q in queries() if q.group in groups]
+    return [
+        pytest.param(q, id=q.case, marks=[pytest.mark.slow] * ("-N50" in q.case))
+        for q in queries()
+        if q.group in groups
+    ]
 
 
 @pytest.mark.parametrize("case", conformance("hand-thm1-literal", "hand-thm1-chain"))
@@ -254,7 +258,10 @@ SEVERAL = {
 }
 
 
-@pytest.mark.parametrize("name", SEVERAL)
+LONG = ("product", "root", "no first")  # the others are of two and three inputs, too
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SEVERAL])
 def test_functions_of_several_inputs_within_the_error(name):
     inputs, error, f = SEVERAL[name]
     found = approximate(f, inputs=inputs, error=error)

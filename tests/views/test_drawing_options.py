@@ -64,7 +64,7 @@ def test_a_picture_has_its_width_and_letters_that_can_be_read(name):
     assert faults(drawing.picture) == Faults(0, 0, 0)
 
 
-@pytest.mark.parametrize(("name", "width"), [("win95pts", 8.5), ("asia", 1)])
+@pytest.mark.parametrize(("name", "width"), [pytest.param("win95pts", 8.5, marks=pytest.mark.slow), ("asia", 1)])
 def test_letters_too_small_to_read_come_with_a_warning_that_says_what_helps(name, width):
     with pytest.warns(SmallLettersWarning, match=r"nodes=") as caught:
         assert points(draw(network(name), width=width)) < 6
@@ -179,6 +179,7 @@ def test_a_network_passes_all_options_on():
     assert examples.abc().plot(**options).svg == draw(examples.abc(), **options).svg
 
 
+@pytest.mark.slow
 def test_what_is_far_too_large_for_a_page_is_made_smaller():
     """Not rearranged into a tower of very many rows."""
     with pytest.warns(SmallLettersWarning):

@@ -63,9 +63,9 @@ def diamond(seed: int = 0) -> Network:
     rng = np.random.default_rng(seed)
     net = Network("diamond")
     net.add("A", cpt=_random(rng))
-    net.add("B", parents=["A"], cpt=_random_testing(rng, 2))
+    net.add("B", parents=["A"], cpt=random_testing_cpt(rng, 2))
     net.add("C", parents=["A"], cpt=_random(rng, 2))
-    net.add("D", parents=["B", "C"], cpt=_random_testing(rng, 2, 2))
+    net.add("D", parents=["B", "C"], cpt=random_testing_cpt(rng, 2, 2))
     return net
 
 
@@ -74,7 +74,7 @@ def etq(testing: bool = True, seed: int = 0) -> Network:
     rng = np.random.default_rng(seed)
     net = Network("E-T-Q")
     net.add("E", cpt=_random(rng))
-    net.add("T", parents=["E"], cpt=_random_testing(rng, 2) if testing else _random(rng, 2))
+    net.add("T", parents=["E"], cpt=random_testing_cpt(rng, 2) if testing else _random(rng, 2))
     net.add("Q", parents=["T"], cpt=_random(rng, 2))
     return net
 
@@ -113,7 +113,7 @@ def hmm(length: int = 10, states: int = 2, symbols: int = 2, seed: int = 0) -> N
     """
     rng = np.random.default_rng(seed)
     start, emission = _random(rng, k=states), _random(rng, states, k=symbols, tie="emission")
-    transition = _random_testing(rng, states, symbols, k=states, tie="transition")
+    transition = random_testing_cpt(rng, states, symbols, k=states, tie="transition")
     net = Network(f"testing HMM of length {length}")
     for t in range(1, length + 1):
         if t == 1:
@@ -143,7 +143,8 @@ def _random(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None
     return CPT(_rows(rng, *parents, k=k), tie=tie)
 
 
-def _random_testing(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> TestingCPT:
+def random_testing_cpt(rng: np.random.Generator, *parents: int, k: int = 2, tie: str | None = None) -> TestingCPT:
+    """Two random tables, chosen between by tests against a random posterior of the parents."""
     thresholds = rng.dirichlet(np.ones(int(np.prod(parents)))).reshape(parents)  # a posterior sums to 1, too
     return TestingCPT(_rows(rng, *parents, k=k), _rows(rng, *parents, k=k), thresholds, tie=tie)
 

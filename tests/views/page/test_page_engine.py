@@ -364,8 +364,9 @@ def test_wide_networks_are_answered_by_decision_diagrams(engine: Any, monkeypatc
     for row, answer in zip(rows, found, strict=True):
         given = {own: [one] for own, one in zip(net, row, strict=True) if one}
         assert answer["logEvidence"] == pytest.approx(tac.log_evidence(given)[0], abs=1e-12)
+        marginals = tac.marginals(given)
         for own, posterior in zip(net, answer["posteriors"], strict=True):
-            np.testing.assert_allclose(posterior, tac.marginals(given)[own][0], atol=1e-12)
+            np.testing.assert_allclose(posterior, marginals[own][0], atol=1e-12)
 
 
 @pytest.mark.slow
