@@ -145,12 +145,14 @@ class Engine(ABC):
 
         The second result are the rows that were computed again, for `gradients`.
         """
-        results = self.attempt(columns, rows)
-        if results.imprecise is None:
+        results, lost = self.attempt(columns, rows), lost_rows(columns, rows)
+        if results.imprecise is not None:
+            lost = results.imprecise if lost is None else lost | results.imprecise
+        if lost is None or not lost.any():
             return results, np.empty(0, dtype=np.intp)
         with np.errstate(divide="ignore"):
             trusted: NDArray[np.bool_] = np.log2(results.joint.min(axis=0)) + results.exponent >= least
-        imprecise = np.flatnonzero(results.imprecise & ~trusted)
+        imprecise = np.flatnonzero(lost & ~trusted)
         if imprecise.size:
             results = results.with_rows_replaced(imprecise, self.fallback.run(take(columns, imprecise), len(imprecise)))
         return results, imprecise

@@ -189,6 +189,11 @@ def with_densities(evidence: Evidence, net: Model) -> Evidence:
     return Evidence(evidence.rows, columns)
 
 
+def bound(columns: Mapping[str, Column], densities: Mapping[str, AnyDensity]) -> dict[str, Column]:
+    """Columns of which those of numbers are bound to densities, by the name of their variable."""
+    return {n: c.bound(densities[n]) if isinstance(c, DensityColumn) else c for n, c in columns.items()}
+
+
 def density_columns(columns: Mapping[str, Column]) -> list[DensityColumn]:
     """The columns of numbers."""
     return [column for column in columns.values() if isinstance(column, DensityColumn)]
