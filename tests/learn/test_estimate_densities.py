@@ -174,6 +174,17 @@ def test_one_iteration_with_gaps_is_that_of_the_definition():
     assert (np.diff([*later.history, later.log_likelihood]) > 0).all()
 
 
+@pytest.mark.filterwarnings("ignore::tacit.CollapsedDensityWarning")
+def test_densities_that_underflow_count_as_much_as_others():
+    """Two numbers contradict each other by more than floats hold."""
+    net = classes(
+        ("x", Gaussian([0.0, 60.0], 1.0, learn=True)), ("y", Gaussian([0.0, 60.0], 1.0)), states=2, prior=[0.5, 0.5]
+    )
+    first = 1 / (1 + np.exp(60.01**2 / 2 - 0.01**2 / 2 - 60**2 / 2))
+    found = estimate(net, {"x": [0.0, 1.0], "y": [60.01, 2.0]}, steps=1, tolerance=0).network.density("x")
+    close(found.mean, [1 / (first + 1), 0.0], 1e-12)
+
+
 def test_a_hidden_class_is_found_again_from_random_rows():
     kind, x, y = numbers(5)
     found = estimate(classes(("x", Gaussian()), ("y", Gaussian())), {"x": x, "y": y}, restarts=3)

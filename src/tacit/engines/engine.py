@@ -189,6 +189,8 @@ class Engine(ABC):
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood, from a forward and a reverse pass.
 
+        Of observed numbers, those by the logarithms of their densities.
+
         `seeds` (states, rows) are the derivatives of some function by the mantissas of a run, of this engine or another
         one, and `exponent` (rows,) are the exponents of that run: together, by the joint times 2**-`exponent`. Engines
         may scale a row by different powers of two. Without `through_selection`, the weights of selected tables count
@@ -210,7 +212,7 @@ class Engine(ABC):
                 first = self.attempt_gradients(columns, rows, rescaled, through_selection)
         underflown = lost_rows(columns, rows)
         if not first.imprecise and first.gradients.finite and (underflown is None or not underflown.any()):
-            return first.gradients
+            return first.gradients.by_logs(columns)
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
         if imprecise is not None:
@@ -219,10 +221,10 @@ class Engine(ABC):
             lost |= doubtful
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
         if not rare.size and rescaled is by_joint:
-            return first.gradients
+            return first.gradients.by_logs(columns)
         others = rescaled.copy()
         others[:, rare] = 0.0
-        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients
+        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients.by_logs(columns)
         if not rare.size:
             return gradients
         theirs = take(columns, rare), len(rare), by_joint[:, rare], scale[rare], through_selection

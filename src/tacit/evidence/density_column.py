@@ -135,7 +135,9 @@ class DensityColumn(Column):
         logs = self.density.logs_by_component(self.values)
         top = _tops(logs)
         np.subtract(logs, top, out=logs)
-        lost = np.asarray(((logs < LOG_SMALLEST) & (logs > -np.inf)).any(axis=0))
+        small = logs < LOG_SMALLEST
+        underflows = bool(small.any())
+        lost = (small & (logs > -np.inf)).any(axis=0) if underflows else np.zeros(self.rows, dtype=np.bool_)
         rough = np.flatnonzero(np.abs(top) > MAX_PLAIN_LOG)
         if rough.size:
             differences, tops = _differences(self.density.exact_logs(self.values[rough]))
@@ -144,8 +146,9 @@ class DensityColumn(Column):
             likelihoods = np.exp(logs, out=logs)
         if rough.size:
             likelihoods[:, rough] *= 1.0 + differences.low
-        likelihoods[likelihoods < np.finfo(np.float64).smallest_normal] = 0.0  # which keeps products fast
-        return _Scaled(likelihoods, top, lost)
+        if underflows:
+            likelihoods[small] = 0.0  # in place of subnormal numbers, whose products are slow
+        return _Scaled(likelihoods, top, np.asarray(lost))
 
     def with_exponents(self) -> tuple[Floats, NDArray[np.int64]]:
         """The likelihoods as mantissas (components, rows) and the powers of two that they are multiplied by."""

@@ -2,8 +2,8 @@
 
 The expected count of an entry is the entry times the derivative of log p*(evidence) by it, with the selection held
 fixed. A forward and a backward pass give those of all tables for many rows. Likewise, a row counts for each component
-of a density as much as its likelihood times the derivative by that, and densities are learned from moments in place of
-counts. Rows may lie in several places (`partitions`).
+of a density as much as the derivative by its log-density, and densities are learned from moments in place of counts.
+Rows may lie in several places (`partitions`).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ExpectationStep:
     def counts(self, nets: Sequence[Network]) -> list[ExpectedCounts]:
         """The counts of all rows, with the numbers of each network."""
         counts = self.totals.complete
-        moments = {name: totals.complete for name, totals in self.totals.densities.items()}
+        moments = self._complete_moments
         complete = [ExpectedCounts(counts, self._complete_log_likelihood(net), moments=moments) for net in nets]
         if not self.incomplete:
             return complete
@@ -93,9 +93,14 @@ class ExpectationStep:
 
     def _complete_log_likelihood(self, net: Network) -> float:
         logs = [log_sum(table, net.table(name)) for (name, _), table in self.totals.complete.items()]
-        by_density = self.totals.densities.items()
-        logs += [log_likelihood(net.density(name), totals.complete) for name, totals in by_density]
+        logs += [log_likelihood(net.density(name), moments) for name, moments in self._complete_moments.items()]
         return sum(logs, self.totals.fixed)
+
+    @cached_property
+    def _complete_moments(self) -> dict[str, Moments]:
+        """The moments of the densities that complete rows have numbers of."""
+        by_density = self.totals.densities.items()
+        return {name: totals.complete for name, totals in by_density if totals.complete.weight.any()}
 
     @cached_property
     def _query(self) -> Broadcast[Query]:
@@ -157,16 +162,13 @@ def _expected(batch: RowBatch, engine: Engine, densities: Densities, learned: fr
 
 
 def _moments(column: DensityColumn, derivatives: Mapping[str, Array], weights: Floats) -> Moments:
-    """The moments of a density, given the derivatives of the log-likelihood of rows by their likelihoods."""
+    """The moments of a density, given the derivatives of the log-likelihood of rows by the log-densities."""
     density = column.density
     assert density is not None, "columns of numbers are bound before a pass"
     values = np.broadcast_to(column.values, (len(weights), column.values.shape[1]))
     if density.components == 1:
         return expected_moments(density, values, weights[None])
-    likelihoods = column.likelihoods()
-    shares = np.zeros((density.components, len(weights)))
-    np.multiply(likelihoods, derivatives[column.variable.name], out=shares, where=likelihoods > 0)
-    return expected_moments(density, values, shares)
+    return expected_moments(density, values, np.asarray(derivatives[column.variable.name], dtype=np.float64))
 
 
 def _trusted_from(program: Program, weights: Floats) -> int:

@@ -86,14 +86,16 @@ def expected_moments(density: AnyDensity, values: Floats, weights: Floats) -> Mo
     What is missing of a row counts as it is expected given the rest of the row; a row without values does not count.
     """
     values = statistic(density, values)
+    gaps = np.isnan(values)
+    if not gaps.any():
+        return weighted(values.T, weights)
     total = Moments.none(len(weights), values.shape[1])
     for observed, rows in patterns(values):
         some, own = values[rows], weights[:, rows]
-        missing = np.setdiff1d(np.arange(values.shape[1]), observed)
-        if not len(missing):
+        if len(observed) == values.shape[1]:
             total += weighted(some.T, own)
         elif len(observed):
-            total += _completed(density, some, own, missing)
+            total += _completed(density, some, own, np.flatnonzero(gaps[rows][0]))
     return total
 
 

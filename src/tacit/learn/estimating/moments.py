@@ -6,7 +6,9 @@ LeVeque, 1983). The axes are (components, columns, rows).
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -73,10 +75,9 @@ def weighted(values: Floats, weights: Floats) -> Moments:
 
     The values may differ between components: (components, d, rows).
     """
-    total, columns = Moments.none(len(weights), values.shape[-2]), values.shape[-2]
-    for block in blocks(weights.shape[1], len(weights) * columns):
-        total += _of_block(values[..., block], weights[:, block])
-    return total
+    columns = values.shape[-2]
+    parts = [_of_block(values[..., b], weights[:, b]) for b in blocks(weights.shape[1], len(weights) * columns)]
+    return reduce(operator.add, parts) if parts else Moments.none(len(weights), columns)
 
 
 def _of_block(values: Floats, weights: Floats) -> Moments:
