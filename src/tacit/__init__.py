@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tacit.evidence.tables.columns import AmbiguousColumnError
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
-    from tacit.learn import Discovery, Estimate, Fit, discover, estimate, fit
+    from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
 
 refuse_a_mixture()
 explain_former_modules()
@@ -47,6 +47,7 @@ __all__ = [
     "AmbiguousEvidenceError",
     "AmbiguousRowsWarning",
     "Circuit",
+    "CollapsedDensityWarning",
     "ConstantColumnWarning",
     "DefaultBinsWarning",
     "Density",
@@ -99,7 +100,9 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
     "discretize": "tacit.evidence.summaries.discretizing",
-    **dict.fromkeys(("Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"),
+    **dict.fromkeys(
+        ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"
+    ),
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }

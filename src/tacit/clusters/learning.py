@@ -10,8 +10,8 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.clusters.plan import Columns, floats, has, hinting, planned
-from tacit.learn.estimating.counting import FirstPass, ScannedRows
 from tacit.learn.estimating.estimation import Estimate, Estimation
+from tacit.learn.estimating.first_pass import FirstPass, ScannedRows
 from tacit.learn.estimating.sources import one_column, row_batches
 from tacit.learn.fitting.data import Data, checked_weights, read_labels
 from tacit.learn.fitting.labelled import LabelledRows, Part, some_rows

@@ -145,12 +145,14 @@ class Engine(ABC):
 
         The second result are the rows that were computed again, for `gradients`.
         """
-        results = self.attempt(columns, rows)
-        if results.imprecise is None:
+        results, lost = self.attempt(columns, rows), lost_rows(columns, rows)
+        if results.imprecise is not None:
+            lost = results.imprecise if lost is None else lost | results.imprecise
+        if lost is None or not lost.any():
             return results, np.empty(0, dtype=np.intp)
         with np.errstate(divide="ignore"):
             trusted: NDArray[np.bool_] = np.log2(results.joint.min(axis=0)) + results.exponent >= least
-        imprecise = np.flatnonzero(results.imprecise & ~trusted)
+        imprecise = np.flatnonzero(lost & ~trusted)
         if imprecise.size:
             results = results.with_rows_replaced(imprecise, self.fallback.run(take(columns, imprecise), len(imprecise)))
         return results, imprecise
@@ -187,6 +189,8 @@ class Engine(ABC):
     ) -> Gradients:
         """Derivatives by every parameter and every likelihood, from a forward and a reverse pass.
 
+        Of observed numbers, those by the logarithms of their densities.
+
         `seeds` (states, rows) are the derivatives of some function by the mantissas of a run, of this engine or another
         one, and `exponent` (rows,) are the exponents of that run: together, by the joint times 2**-`exponent`. Engines
         may scale a row by different powers of two. Without `through_selection`, the weights of selected tables count
@@ -208,7 +212,7 @@ class Engine(ABC):
                 first = self.attempt_gradients(columns, rows, rescaled, through_selection)
         underflown = lost_rows(columns, rows)
         if not first.imprecise and first.gradients.finite and (underflown is None or not underflown.any()):
-            return first.gradients
+            return first.gradients.by_logs(columns)
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
         if imprecise is not None:
@@ -217,10 +221,10 @@ class Engine(ABC):
             lost |= doubtful
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
         if not rare.size and rescaled is by_joint:
-            return first.gradients
+            return first.gradients.by_logs(columns)
         others = rescaled.copy()
         others[:, rare] = 0.0
-        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients
+        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients.by_logs(columns)
         if not rare.size:
             return gradients
         theirs = take(columns, rare), len(rare), by_joint[:, rare], scale[rare], through_selection

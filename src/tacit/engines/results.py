@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, divide, flat
+from tacit.evidence.column import Column
+from tacit.evidence.density_column import density_columns
 
 Array = NDArray[np.floating]
 States = dict[str, NDArray[np.integer]]  # of axes, or of the variables of a traced program: (rows, samples)
@@ -112,6 +114,7 @@ class Gradients:
     """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
 
     `tables` by (node, part), `slopes` by testing node (a missing one is 0), `likelihoods` by variable: (states, rows).
+    Those of continuous variables are by the logarithms of their densities, once `by_logs` has made them so.
     """
 
     tables: dict[tuple[str, str], Floats]
@@ -122,6 +125,18 @@ class Gradients:
     def finite(self) -> bool:
         arrays = [*self.tables.values(), *self.likelihoods.values(), *map(np.asarray, self.slopes.values())]
         return all(bool(np.isfinite(array).all()) for array in arrays)
+
+    def by_logs(self, columns: Mapping[str, Column]) -> Gradients:
+        """With derivatives by log-densities in place of those by densities, which may leave the range of floats."""
+        numbers = [column for column in density_columns(columns) if column.variable.name in self.likelihoods]
+        if not numbers:
+            return self
+        likelihoods = dict(self.likelihoods)
+        for column in numbers:
+            own, factor = likelihoods[column.variable.name], column.likelihoods()
+            by_log = np.multiply(own, factor, out=np.zeros_like(own), where=factor > 0)
+            likelihoods[column.variable.name] = by_log
+        return Gradients(self.tables, self.slopes, likelihoods)
 
     def overflowing(self, rows: int) -> NDArray[np.bool_]:
         """The rows whose derivatives by likelihoods are not all numbers: (rows,)."""

@@ -135,7 +135,9 @@ class DensityColumn(Column):
         logs = self.density.logs_by_component(self.values)
         top = _tops(logs)
         np.subtract(logs, top, out=logs)
-        lost = np.asarray(((logs < LOG_SMALLEST) & (logs > -np.inf)).any(axis=0))
+        small = logs < LOG_SMALLEST
+        underflows = bool(small.any())
+        lost = (small & (logs > -np.inf)).any(axis=0) if underflows else np.zeros(self.rows, dtype=np.bool_)
         rough = np.flatnonzero(np.abs(top) > MAX_PLAIN_LOG)
         if rough.size:
             differences, tops = _differences(self.density.exact_logs(self.values[rough]))
@@ -144,8 +146,9 @@ class DensityColumn(Column):
             likelihoods = np.exp(logs, out=logs)
         if rough.size:
             likelihoods[:, rough] *= 1.0 + differences.low
-        likelihoods[likelihoods < np.finfo(np.float64).smallest_normal] = 0.0  # which keeps products fast
-        return _Scaled(likelihoods, top, lost)
+        if underflows:
+            likelihoods[small] = 0.0  # in place of subnormal numbers, whose products are slow
+        return _Scaled(likelihoods, top, np.asarray(lost))
 
     def with_exponents(self) -> tuple[Floats, NDArray[np.int64]]:
         """The likelihoods as mantissas (components, rows) and the powers of two that they are multiplied by."""
@@ -187,6 +190,11 @@ def with_densities(evidence: Evidence, net: Model) -> Evidence:
             net.require_numbers([name])
             columns[name] = column.bound(net.density(name))
     return Evidence(evidence.rows, columns)
+
+
+def bound(columns: Mapping[str, Column], densities: Mapping[str, AnyDensity]) -> dict[str, Column]:
+    """Columns of which those of numbers are bound to densities, by the name of their variable."""
+    return {n: c.bound(densities[n]) if isinstance(c, DensityColumn) else c for n, c in columns.items()}
 
 
 def density_columns(columns: Mapping[str, Column]) -> list[DensityColumn]:

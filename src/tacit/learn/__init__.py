@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tacit.learn.discovering.discovery import Discovery, discover
+    from tacit.learn.estimating.density_units import CollapsedDensityWarning
     from tacit.learn.estimating.estimation import Estimate, estimate
     from tacit.learn.fitting.growing import grow
     from tacit.learn.fitting.parameters import Parameters
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from tacit.learn.placing.placing import place_tests
 
 __all__ = [
+    "CollapsedDensityWarning",
     "Discovery",
     "Estimate",
     "Fit",
@@ -28,6 +30,7 @@ __all__ = [
 
 HOMES = {
     "discovering.discovery": ("Discovery", "discover"),
+    "estimating.density_units": ("CollapsedDensityWarning",),
     "estimating.estimation": ("Estimate", "estimate"),
     "fitting.growing": ("grow",),
     "fitting.parameters": ("Parameters",),

@@ -14,7 +14,7 @@ from tacit.base.errors import NetworkError, TableError, TooLargeError, UnsetErro
 from tacit.base.floats import Floats
 from tacit.base.text import large, plural, short
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
-from tacit.model.densities import AnyDensity
+from tacit.model.densities import AnyDensity, Density
 from tacit.model.elements.distributions import as_floats, check_shape
 from tacit.model.elements.variable import Variable, continuous_variable, describe, variable
 from tacit.model.graph import Graph, Node
@@ -280,16 +280,20 @@ class Model(Graph):
         return copy
 
     def learnable(self) -> Self:
-        """A copy in which every table, and every noisy-or, is `learn=True`: a start for `tacit.estimate`.
+        """A copy in which every table, every noisy-or and every density is `learn=True`: a start for `tacit.estimate`.
 
-        Exact 0s and 1s stay, and so do rules: functions and multiplexers.
+        Exact 0s and 1s stay, and so do rules, functions and multiplexers, and each `Density`, which has no numbers.
 
         >>> net = Model()
         >>> net.add("rain", cpt=[0.2, 0.8])
         >>> net.learnable().cpt("rain").learn
         True
         """
-        cpts = {name: node.cpt for name, node in self._nodes.items() if not isinstance(node.cpt, FunctionCPT | Mux)}
+        cpts = {
+            name: node.cpt
+            for name, node in self._nodes.items()
+            if not isinstance(node.cpt, FunctionCPT | Mux | Density)
+        }
         return self.with_cpts({name: cpt._with(learn=True) for name, cpt in cpts.items()})
 
     @property

@@ -10,6 +10,7 @@ from tacit.base.errors import NetworkError
 from tacit.base.text import fresh_name, shown
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import BaseDensity
+from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
 from tacit.model.rules import Mux, NoisyOr
 
@@ -86,14 +87,18 @@ def steps_of(net: Model, name: str) -> tuple[str, ...]:
 
 
 class _Place(NamedTuple):
-    """Where a node of a template is: its name without the number, and the slice; None if all steps share it."""
+    """Where a node of a template is: its columns without their number, and the slice; None if all steps share it."""
 
-    name: str
+    columns: tuple[str, ...]
     slice: int | None = None
+
+    def moved_columns(self, by: int) -> list[str]:
+        """The names of its columns so many steps later; of a node with states, its name."""
+        return [name if self.slice is None else f"{name}[{self.slice + by}]" for name in self.columns]
 
     def moved(self, by: int) -> str:
         """The name of the node so many steps later."""
-        return self.name if self.slice is None else f"{self.name}[{self.slice + by}]"
+        return ", ".join(self.moved_columns(by))
 
 
 class _Slices:
@@ -103,7 +108,7 @@ class _Slices:
         if not isinstance(template, Model):
             raise NetworkError(f"unroll takes a network with nodes X[0] and X[1], got {shown(template)}")
         self.template = template
-        self.places = {name: _place(name) for name in template.variables}
+        self.places = {name: _place(template.variable(name)) for name in template.variables}
         self.shared, self.first, self.later = (
             [name for name, place in self.places.items() if place.slice == which] for which in (None, 0, 1)
         )
@@ -129,10 +134,10 @@ class _Slices:
             if self.places[parent].slice == 1:
                 problem = f"template node {name!r} has the parent {parent!r}, of a later step"
                 raise NetworkError(f"{problem}; parents of step 0 are in step 0 or shared")
-        base = self.places[name].name
-        if (later := f"{base}[1]") not in self.places:
+        place = self.places[name]
+        if (later := place.moved(1)) not in self.places:
             problem = f"template node {name!r} has no {later!r}, which says what it is from step 1 on"
-            raise NetworkError(f"{problem}; call it {base!r} if there is only one")
+            raise NetworkError(f"{problem}; call it {', '.join(place.columns)!r} if there is only one")
         states, theirs = list(self.template.states(name)), list(self.template.states(later))
         if states != theirs or self.template.bins(name) != self.template.bins(later):
             problem = f"template nodes {name!r} and {later!r} have different states"
@@ -150,18 +155,27 @@ class _Slices:
             case NoisyOr():
                 cpt = NoisyOr(cpt.causes, cpt.leak, cpt.learn)  # the causes follow the parents
         if node.variable.continuous:
-            net.add([_place(column).moved(by) for column in node.variable.columns], later.values(), cpt=cpt)
+            net.add(place.moved_columns(by), later.values(), cpt=cpt)
         else:
             net.add(place.moved(by), later.values(), node.variable.states, cpt, bins=node.variable.bins)
 
 
-def _place(name: str) -> _Place:
+def _place(variable: Variable) -> _Place:
+    """Where a node is; its columns must all be in the same slice."""
+    places = [_place_of(name) for name in variable.columns or (variable.name,)]
+    slices = {place.slice for place in places}
+    if len(slices) > 1:
+        raise NetworkError(f"template node {variable.name!r} has columns of several slices; number all of them alike")
+    return _Place(tuple(name for place in places for name in place.columns), slices.pop())
+
+
+def _place_of(name: str) -> _Place:
     numbered = NUMBERED.fullmatch(name)
     if numbered is None:
-        return _Place(name)
+        return _Place((name,))
     base, number = numbered.groups()
     if number not in ("0", "1"):
         problem = f"template node {name!r}: a template has two slices, so numbers are [0] and [1]"
         remedy = f"add a node that keeps what {base!r} was, such as 'Before[1]' with the parent '{base}[0]'"
         raise NetworkError(f"{problem}; to depend on earlier steps, {remedy}")
-    return _Place(base, int(number))
+    return _Place((base,), int(number))

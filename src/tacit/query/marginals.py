@@ -178,6 +178,8 @@ def companion_for(query: Query, question: Question, known: Evidence) -> Query:
 class Swept(NamedTuple):
     """Derivatives of p*(q, evidence) by likelihoods, (states, rows) by variable, for each state q of the query.
 
+    Of observed numbers, those by the logarithms of their densities.
+
     `total` (rows,) is p*(evidence). The numbers of a row are all multiplied by the same power of two.
     """
 
@@ -190,7 +192,7 @@ class Swept(NamedTuple):
         if name not in self.derivatives[0]:  # its state is known to the program
             return [(np.ones((1, 1)) if column is None else column.likelihoods()) * self.total]
         by_state = [derivatives[name] for derivatives in self.derivatives]
-        if column is None:
+        if column is None or isinstance(column, DensityColumn):
             return by_state
         # the derivatives of states that are ruled out may leave the range of floats
         likelihoods = column.likelihoods()
@@ -229,7 +231,7 @@ def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callabl
         attempt = engine.attempt_gradients(known.columns, known.rows, seed * unit, through_selection=False)
         if attempt.imprecise or not attempt.gradients.likelihoods or not attempt.gradients.finite:
             return None
-        derivatives.append(attempt.gradients.likelihoods)
+        derivatives.append(attempt.gradients.by_logs(known.columns).likelihoods)
     joints = Swept(np.empty(0), derivatives).joints(known.columns, next(iter(derivatives[0])))
     return Swept(np.sum([joint.sum(axis=0) for joint in joints], axis=0), derivatives)
 

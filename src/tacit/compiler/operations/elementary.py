@@ -88,6 +88,11 @@ class Likelihood(Operation):
     def detail(self) -> str:
         return self.variable
 
+    @property
+    def of_density(self) -> bool:
+        """Whether the variable is continuous: then it is a likelihood of the joint states of its parents."""
+        return self.axes != (self.variable,)
+
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
         return _LikelihoodStep(xp, self.variable, setting.shape(self.axes))
 

@@ -16,6 +16,7 @@ from tacit.compiler.operations import Likelihood, Parameter
 from tacit.compiler.operations.axes import Key
 from tacit.engines.arrays.evaluation import ArrayEvaluation
 from tacit.engines.arrays.numpy_arrays import as_floats
+from tacit.engines.arrays.wide import Wide
 from tacit.engines.results import Array, Gradients, added
 
 ByParameter = tuple[dict[Key, Floats], dict[str, float]]  # derivatives by tables and by slopes
@@ -69,7 +70,10 @@ def gradients(
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
             nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
-            likelihoods[operation.variable] = as_floats(adjoints.by_value.get(i, nothing)).reshape(nothing.shape)
+            adjoint = adjoints.by_value.get(i, nothing)
+            if isinstance(adjoint, Wide) and operation.of_density:  # by its logarithm, which is in the range of floats
+                adjoint = adjoint * frame.values[i].array
+            likelihoods[operation.variable] = as_floats(adjoint).reshape(nothing.shape)
     tables, slopes = parameter_gradients(once, static, adjoints.by_value)
     return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
 

@@ -1,44 +1,43 @@
 """The counts of table entries in rows: of complete rows counted, of others expected (the E-step of EM).
 
 The expected count of an entry is the entry times the derivative of log p*(evidence) by it, with the selection held
-fixed. A forward and a backward pass give those of all tables for many rows. Rows may lie in several places
-(`partitions`).
+fixed. A forward and a backward pass give those of all tables for many rows. Likewise, a row counts for each component
+of a density as much as the derivative by its log-density, and densities are learned from moments in place of counts.
+Rows may lie in several places (`partitions`).
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial, reduce
-from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
-from tacit.compiler.prune import relevant
 from tacit.engines import engine_for_many_passes
 from tacit.engines.engine import Engine, Sweep
-from tacit.evidence.column import Column, blocks
-from tacit.evidence.frames import MAX_INT8
+from tacit.engines.results import Array
+from tacit.evidence.column import blocks
+from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
-from tacit.learn.checkpoint import fingerprint
-from tacit.learn.estimating.families import Families
-from tacit.learn.estimating.sources import RowBatch, RowBuffer
-from tacit.learn.estimating.units import Key, log_sum
+from tacit.learn.estimating.density_forms import expected_moments, log_likelihood
+from tacit.learn.estimating.expected_counts import ExpectedCounts, Tables
+from tacit.learn.estimating.first_pass import RowTotals, ScannedRows
+from tacit.learn.estimating.moments import Moments
+from tacit.learn.estimating.sources import RowBatch
+from tacit.learn.estimating.units import log_sum
 from tacit.learn.partitions import Broadcast, Distributed
-from tacit.model.cpt import CPT, THRESHOLDS
+from tacit.model.cpt import THRESHOLDS
+from tacit.model.densities import AnyDensity
 from tacit.query.network import Network
 from tacit.query.query import Query, compiled
 
-K = TypeVar("K")
-N = TypeVar("N", int, Floats)
-Tables = Mapping[Key, Floats]
+Densities = Mapping[str, AnyDensity]
 
 # Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
 # row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
@@ -48,115 +47,12 @@ NEVER_TRUSTED = 1  # no probability is 2**1
 NEGLIGIBLE = 1e-70  # times all rows
 
 
-@dataclass(frozen=True)
-class ExpectedCounts:
-    """Counts by node and part, and the log-likelihood of the rows; an error about an impossible row, if any."""
-
-    tables: Tables = field(default_factory=dict)
-    log_likelihood: float = 0.0
-    impossible: EvidenceError | None = None
-
-    def __add__(self, other: ExpectedCounts) -> ExpectedCounts:
-        total = self.log_likelihood + other.log_likelihood
-        return ExpectedCounts(_added(self.tables, other.tables), total, self.impossible or other.impossible)
-
-
-def _added(first: Mapping[K, N], second: Mapping[K, N]) -> dict[K, N]:
-    """The values of two mappings, summed where both have them."""
-    return {**first, **{key: first[key] + value if key in first else value for key, value in second.items()}}
-
-
 def _add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) -> list[ExpectedCounts]:
     return [a + b for a, b in zip(first, second, strict=True)]
 
 
-@dataclass(frozen=True)
-class RowTotals:
-    """The totals of rows after a first pass: complete rows are counted, the others are kept in batches."""
-
-    count: int = 0  # of rows
-    rows: float = 0.0  # the sum of their weights
-    complete: Tables = field(default_factory=dict)
-    seen: frozenset[str] = frozenset()  # the variables that some row has evidence on
-    batches: int = 0  # that were kept
-    certain: Mapping[str, int] = field(default_factory=dict)  # by column: in how many of them every row has a state
-    digests: tuple[str, ...] = ()
-
-    def __add__(self, other: RowTotals) -> RowTotals:
-        with np.errstate(over="ignore"):  # an infinite sum is refused by those who ask for it
-            rows = self.rows + other.rows
-        count, batches, digests = self.count + other.count, self.batches + other.batches, self.digests + other.digests
-        complete, certain = _added(self.complete, other.complete), _added(self.certain, other.certain)
-        return RowTotals(count, rows, complete, self.seen | other.seen, batches, certain, digests)
-
-
-@dataclass(frozen=True)
-class ScannedRows:
-    """Some rows after a first pass: a complete row counts the same in every pass, so only the others are kept."""
-
-    totals: RowTotals
-    buffer: RowBuffer
-
-
 def _totals_of(rows: ScannedRows, number: int | None) -> RowTotals:
     return rows.totals
-
-
-@dataclass(frozen=True)
-class FirstPass:
-    """Counts complete rows, and keeps the others; known 0s are 0 in `structure`, whose other numbers do not matter."""
-
-    structure: Network
-    digest: bool = False  # whether to tell rows from others
-
-    def scan(
-        self, batches: Iterable[RowBatch], buffer: RowBuffer, after: Callable[[int], None] | None = None
-    ) -> ScannedRows:
-        """Read all rows; `after` is called with their number so far."""
-        totals, digest = RowTotals(), hashlib.sha256()
-        for batch in batches:
-            totals += self._totals(batch, buffer, totals.count)
-            if self.digest:
-                digest.update(fingerprint(list(batch.columns), batch.arrays()).encode())
-            if after is not None:
-                after(totals.count)
-        return ScannedRows(replace(totals, digests=(digest.hexdigest(),)) if self.digest else totals, buffer)
-
-    def _totals(self, batch: RowBatch, buffer: RowBuffer, before: int) -> RowTotals:
-        complete = self._is_complete(batch)
-        whole, rest = np.flatnonzero(complete), np.flatnonzero(~complete)
-        counts = self._counts(batch if not len(rest) else batch.take(whole), before) if len(whole) else {}
-        certain = {}
-        if len(rest):
-            left = batch if not len(whole) else batch.take(rest)
-            buffer.append(left)
-            certain = {name: int(column.fully_observed) for name, column in left.columns.items()}
-        with np.errstate(over="ignore"):
-            rows = float(batch.weights.sum())
-        seen = frozenset(name for name, column in batch.columns.items() if not column.empty)
-        return RowTotals(batch.rows, rows, counts, seen, int(len(rest) > 0), certain)
-
-    def _is_complete(self, batch: RowBatch) -> NDArray[np.bool_]:
-        """The rows in which every variable that takes part is observed, if its CPT is a plain table."""
-        complete = np.ones(batch.rows, dtype=np.bool_)
-        for name in relevant(self.structure, batch.columns):
-            if name not in batch.columns or not isinstance(self.structure.cpt(name), CPT):
-                return np.zeros(batch.rows, dtype=np.bool_)
-            complete &= batch.columns[name].observed
-        return complete
-
-    def _counts(self, batch: RowBatch, before: int) -> dict[Key, Floats]:
-        names = relevant(self.structure, batch.columns)
-        families = Families(self.structure, names)
-        codes = [_codes(batch.columns[name], batch.rows) for name in names]
-        weights = np.zeros(0) if (batch.weights == 1).all() else batch.weights
-        tables = {}
-        for name, counts in zip(names, families.counts(codes, weights, before), strict=True):
-            table = self.structure.table(name)
-            if (counts[table == 0] > 0).any():
-                raise batch.impossible(families.first_impossible(name, table, codes, batch.weights))
-            tables[name, "table"] = counts
-        return tables
 
 
 class ExpectationStep:
@@ -179,18 +75,32 @@ class ExpectationStep:
     def counts(self, nets: Sequence[Network]) -> list[ExpectedCounts]:
         """The counts of all rows, with the numbers of each network."""
         counts = self.totals.complete
-        logs = [sum(log_sum(table, net.table(name)) for (name, _), table in counts.items()) for net in nets]
-        complete = [ExpectedCounts(counts, log_likelihood) for log_likelihood in logs]
+        moments = self._complete_moments
+        complete = [ExpectedCounts(counts, self._complete_log_likelihood(net), moments=moments) for net in nets]
         if not self.incomplete:
             return complete
         parameters = self._query.get().program.parameters
         numbers = [{(node, part): net.cpt(node).parts()[part] for node, part in parameters} for net in nets]
-        work = partial(_expected_in_part, query=self._query, numbers=numbers, seen=self.totals.seen)
+        densities = [{name: net.density(name) for name in net.continuous} for net in nets]
+        both = list(zip(numbers, densities, strict=True))
+        learned = frozenset(self.totals.densities)
+        work = partial(_expected_in_part, query=self._query, numbers=both, seen=self.totals.seen, learned=learned)
         totals = self.scanned.sum(work, _add_each)
         return [
             counted + replace(expected, tables={key: tables[key] * table for key, table in expected.tables.items()})
             for counted, tables, expected in zip(complete, numbers, totals, strict=True)
         ]
+
+    def _complete_log_likelihood(self, net: Network) -> float:
+        logs = [log_sum(table, net.table(name)) for (name, _), table in self.totals.complete.items()]
+        logs += [log_likelihood(net.density(name), moments) for name, moments in self._complete_moments.items()]
+        return sum(logs, self.totals.fixed)
+
+    @cached_property
+    def _complete_moments(self) -> dict[str, Moments]:
+        """The moments of the densities that complete rows have numbers of."""
+        by_density = self.totals.densities.items()
+        return {name: totals.complete for name, totals in by_density if totals.complete.weight.any()}
 
     @cached_property
     def _query(self) -> Broadcast[Query]:
@@ -204,50 +114,64 @@ class ExpectationStep:
 
 
 def _expected_in_part(
-    rows: ScannedRows, number: int | None, *, query: Broadcast[Query], numbers: Sequence[Tables], seen: frozenset[str]
+    rows: ScannedRows,
+    number: int | None,
+    *,
+    query: Broadcast[Query],
+    numbers: Sequence[tuple[Tables, Densities]],
+    seen: frozenset[str],
+    learned: frozenset[str],
 ) -> list[ExpectedCounts]:
-    """The log-likelihood of the incomplete rows of a part, with several sets of tables, and its derivatives by all."""
+    """The log-likelihood of the incomplete rows of a part, with several sets of numbers, and its derivatives by all."""
     if not rows.totals.batches:
         return [ExpectedCounts() for _ in numbers]
     engine = query.get().engine().runner(rows.totals.count, Sweep.FORWARD, Sweep.HELD).clone()
     totals = []
-    for tables in numbers:
+    for tables, densities in numbers:
         engine.update(tables, {})
         try:
-            totals.append(reduce(operator.add, (_expected(batch.only(seen), engine) for batch in rows.buffer)))
+            counts = (_expected(batch.only(seen), engine, densities, learned) for batch in rows.buffer)
+            totals.append(reduce(operator.add, counts))
         except EvidenceError as error:  # whether that is the end, depends on the numbers
             placed = error if number is None else in_partition(error, number)
             totals.append(ExpectedCounts({}, -math.inf, placed))
     return totals
 
 
-def _expected(batch: RowBatch, engine: Engine) -> ExpectedCounts:
-    """The log-likelihood of a batch, and its derivatives by all tables."""
+def _expected(batch: RowBatch, engine: Engine, densities: Densities, learned: frozenset[str]) -> ExpectedCounts:
+    """The log-likelihood of a batch, its derivatives by all tables, and the moments of `learned` densities."""
     total, least = ExpectedCounts(), _trusted_from(engine.program, batch.weights)
     for place, block in blocks(batch.columns, batch.rows, engine.gradient_chunk):
-        result, imprecise = engine.run_trusting(block.columns, block.rows, least)
+        columns = bound(block.columns, densities)
+        result, imprecise = engine.run_trusting(columns, block.rows, least)
         weights = batch.weights[place]
         mantissa, counted = result.joint[0], weights > 0
         for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
             raise batch.impossible(place.start + row)
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
+        logs += scale_of(columns, block.rows)
         seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
         gradients = engine.gradients(
-            block.columns, block.rows, seeds, result.exponent, through_selection=False, imprecise=imprecise
+            columns, block.rows, seeds, result.exponent, through_selection=False, imprecise=imprecise
         )
         tables = {key: derivative for key, derivative in gradients.tables.items() if key[1] != THRESHOLDS}
-        total += ExpectedCounts(tables, float((weights * logs).sum()))
+        numbers = [column for column in density_columns(columns) if column.variable.name in learned]
+        moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in numbers}
+        total += ExpectedCounts(tables, float((weights * logs).sum()), moments=moments)
     return total
+
+
+def _moments(column: DensityColumn, derivatives: Mapping[str, Array], weights: Floats) -> Moments:
+    """The moments of a density, given the derivatives of the log-likelihood of rows by the log-densities."""
+    density = column.density
+    assert density is not None, "columns of numbers are bound before a pass"
+    values = np.broadcast_to(column.values, (len(weights), column.values.shape[1]))
+    if density.components == 1:
+        return expected_moments(density, values, weights[None])
+    return expected_moments(density, values, np.asarray(derivatives[column.variable.name], dtype=np.float64))
 
 
 def _trusted_from(program: Program, weights: Floats) -> int:
     """The probability, as a power of two, from which underflow in a row leaves its counts as they are."""
     light = bool(((weights > 0) & (weights < MIN_TRUSTED_WEIGHT)).any())
     return NEVER_TRUSTED if program.selects or program.structured or light else MIN_TRUSTED_EXPONENT
-
-
-def _codes(column: Column, rows: int) -> NDArray[Any]:
-    """The states of all rows, which are known, in a byte where they fit."""
-    codes = column.states() if column.codes is None else column.codes
-    small = codes.astype(np.int8 if column.variable.card <= MAX_INT8 else np.int64, copy=False)
-    return np.broadcast_to(small, rows)

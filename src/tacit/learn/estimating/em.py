@@ -16,8 +16,9 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
-from tacit.learn.estimating.counting import ExpectationStep, ExpectedCounts
+from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.estimable import Estimable
+from tacit.learn.estimating.expected_counts import ExpectedCounts
 from tacit.learn.options import EstimateOptions
 
 FORMAT = "tacit-estimate-2"
@@ -61,7 +62,7 @@ class EM:
                 measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
                 for error in [error for i in fresh if (error := measured[i].impossible)]:
                     raise error
-            numbers = [self.estimable.maximised(measured[i].tables, runs[i].numbers, negligible) for i in active]
+            numbers = [self.estimable.maximised(measured[i], runs[i].numbers, negligible) for i in active]
             for i, new, counts in zip(active, numbers, self._measured(numbers), strict=True):
                 runs[i] = self._next(runs[i], measured[i], new, counts)
                 measured[i] = counts

@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from typing import Self
 
 import numpy as np
 
 from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
 from tacit.base.lru import LRUCache
-from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
+from tacit.base.warnings import warn
+from tacit.learn.estimating.density_totals import DensityTotals, RowSample
+from tacit.learn.estimating.density_units import CollapsedDensityWarning, FreeDensity
+from tacit.learn.estimating.expected_counts import ExpectedCounts
+from tacit.learn.estimating.seeding import seeds
+from tacit.learn.estimating.units import Causes, FreeTable, causes_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.model.densities import BaseDensity
 from tacit.model.elements.distributions import structural
+from tacit.model.elements.variable import describe
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
+
+Unit = FreeTable | Causes | FreeDensity
 
 
 class Estimable:
@@ -22,17 +33,23 @@ class Estimable:
 
     def __init__(self, net: Network, prior: Prior) -> None:
         self.network, self._prior = net, prior
-        self.units: list[FreeTable | Causes] = []
+        self.units: list[Unit] = []
+        self._sample: RowSample | None = None
         self._recent: LRUCache[Network] = LRUCache(2)
         members: dict[str, list[str]] = {}
         for name in net.variables:
             cpt = net.cpt(name)
-            if isinstance(cpt, CPT | TestingCPT):
+            if isinstance(cpt, CPT | TestingCPT | BaseDensity):
                 members.setdefault(cpt.tie if cpt.tie is not None else f"\0{name}", []).append(name)
             elif isinstance(cpt, NoisyOr) and cpt.learn:
                 self.units.append(Causes(name, cpt, self._prior_of_causes(name, cpt)))
+        densities = []
         for names in members.values():
-            self.units += self._tables(names)
+            if net.variable(names[0]).continuous:
+                densities.append(FreeDensity.of(names, net.density(names[0])))
+            else:
+                self.units += self._tables(names)
+        self.units += [unit for unit in densities if unit is not None]
         if not self.units:
             remedy = "mark them with learn=True, or estimate net.learnable(), a copy in which all of them are"
             raise TacitError(f"no table of the network is to be learned; leave tables out (cpt=None), {remedy}")
@@ -44,20 +61,77 @@ class Estimable:
     @property
     def nodes(self) -> list[str]:
         """The nodes that have free numbers."""
-        by_unit = [[u.node] if isinstance(u, Causes) else [name for name, _ in u.keys] for u in self.units]
-        return list(dict.fromkeys(name for names in by_unit for name in names))
+        return list(dict.fromkeys(name for unit in self.units for name in unit.names))
+
+    @property
+    def densities(self) -> tuple[str, ...]:
+        """The nodes whose densities have free numbers."""
+        return tuple(name for unit in self.units if isinstance(unit, FreeDensity) for name in unit.names)
 
     @property
     def random(self) -> bool:
         """Whether some number has no start of its own."""
         return any(unit.random for unit in self.units)
 
-    def start(self, rng: np.random.Generator) -> Floats:
-        return np.concatenate([unit.start(rng) for unit in self.units])
+    def looked(self, totals: Mapping[str, DensityTotals], sample: RowSample) -> Self:
+        """The same, knowing what a first pass found out about the columns of densities."""
+        knowing = copy(self)
+        knowing.units = [
+            unit.looked(totals, self.network, self._prior) if isinstance(unit, FreeDensity) else unit
+            for unit in self.units
+        ]
+        knowing._sample, knowing._recent = sample, LRUCache(2)
+        return knowing
 
-    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+    def start(self, rng: np.random.Generator) -> Floats:
+        """The given numbers; those missing of tables are random, those of densities from random rows."""
+        starts = {i: unit.start(rng) for i, unit in enumerate(self.units) if not isinstance(unit, FreeDensity)}
+        for places in self._side_by_side():
+            units = [(i, unit) for i in places if isinstance(unit := self.units[i], FreeDensity)]
+            columns = np.cumsum([0, *(unit.given.dimension for _, unit in units)])
+            if self._sample is None:
+                chosen = np.zeros((units[0][1].given.components, columns[-1]))
+            else:
+                points = np.concatenate([unit.points(self._sample) for _, unit in units], axis=1)
+                chosen = seeds(points, units[0][1].given.components, rng)
+            for (i, unit), first, stop in zip(units, columns, columns[1:], strict=False):
+                starts[i] = unit.start(chosen[:, first:stop])
+        return np.concatenate([starts[i] for i in range(len(self.units))])
+
+    def _side_by_side(self) -> list[list[int]]:
+        """The densities, by place, that have the same parents: one row seeds a component of all of them."""
+        groups: dict[tuple[tuple[str, ...], ...], list[int]] = {}
+        for i, unit in enumerate(self.units):
+            if isinstance(unit, FreeDensity):
+                groups.setdefault(tuple(self.network.parents(name) for name in unit.names), []).append(i)
+        return list(groups.values())
+
+    def maximised(self, counts: ExpectedCounts, now: Floats, negligible: float) -> Floats:
         """The M-step: the most probable numbers, given counts and prior; less than `negligible` is no count."""
-        return np.concatenate([unit.maximised(counts, vector, negligible) for unit, vector in self._split(now)])
+        return np.concatenate(
+            [
+                unit.maximised(counts.moments, vector, negligible)
+                if isinstance(unit, FreeDensity)
+                else unit.maximised(counts.tables, vector, negligible)
+                for unit, vector in self._split(now)
+            ]
+        )
+
+    def warn_collapsed(self, numbers: Floats) -> None:
+        """Warn of densities whose variance was raised."""
+        for unit, vector in self._split(numbers):
+            if not isinstance(unit, FreeDensity) or not (components := unit.collapsed(vector)):
+                continue
+            name, part, states = unit.names[0], list(unit.free)[-1], ""
+            if parents := [self.network.variable(parent) for parent in self.network.parents(name)]:
+                state = [int(i) for i in np.unravel_index(components[0], unit.given.shape)]
+                states = f", {describe(parents, state)}"
+            more = f" (and {len(components) - 1} more)" if len(components) > 1 else ""
+            problem = (
+                f"node {name!r}{states}{more}: {part} fell to almost 0, and was raised to the least that is learned"
+            )
+            remedy = "too few rows, or equal ones, belong there: give a prior=, give its numbers, or merge states"
+            warn(f"{problem}; {remedy}", CollapsedDensityWarning)
 
     def log_prior(self, numbers: Floats) -> float:
         """The logarithm of the prior, up to a constant."""
@@ -74,6 +148,9 @@ class Estimable:
             if isinstance(unit, Causes):
                 cpts[unit.node] = unit.filled(vector)
                 continue
+            if isinstance(unit, FreeDensity):
+                cpts |= dict.fromkeys(unit.names, unit.density(vector))
+                continue
             for name, part in unit.keys:
                 tables.setdefault(name, {})[part] = vector.reshape(unit.given.shape)
         for name, parts in tables.items():
@@ -82,7 +159,7 @@ class Estimable:
             cpts[name] = CPT(parts["table"], cpt.learn, cpt.tie) if isinstance(cpt, CPT) else cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
-    def _split(self, numbers: Floats) -> list[tuple[FreeTable | Causes, Floats]]:
+    def _split(self, numbers: Floats) -> list[tuple[Unit, Floats]]:
         ends = np.cumsum([unit.size for unit in self.units])[:-1]
         return list(zip(self.units, np.split(numbers, ends), strict=True))
 

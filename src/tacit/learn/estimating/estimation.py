@@ -18,9 +18,10 @@ from tacit.base.html import curve, facts
 from tacit.base.text import counted, plural
 from tacit.evidence.frames import frame_index
 from tacit.learn.checkpoint import fingerprint
-from tacit.learn.estimating.counting import ExpectationStep, FirstPass, ScannedRows
+from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.em import EM, best, read_runs, write_runs
 from tacit.learn.estimating.estimable import Estimable
+from tacit.learn.estimating.first_pass import FirstPass, ScannedRows
 from tacit.learn.estimating.sources import RowBuffer, SpooledRows, is_stream, row_batches
 from tacit.learn.options import EM_STEPS, EstimateOptions
 from tacit.learn.partitions import Distributed, Local
@@ -171,7 +172,8 @@ class Estimation:
             problem = "all weights are 0; at least one row must count" if totals.count else "there are no rows"
             raise EvidenceError(problem)
         options, several = self.options, self.estimable.random and expectation.incomplete
-        em = EM(self.estimable, expectation, options if several else replace(options, restarts=1))
+        estimable = self.estimable.looked(totals.densities, totals.sample)
+        em = EM(estimable, expectation, options if several else replace(options, restarts=1))
         runs, save = em.begin(), None
         if path := options.checkpoint:
             strength, centre = options.prior
@@ -191,8 +193,9 @@ class Estimation:
         interrupted = session.run(lambda: em.run(runs, after))
         run = best(runs)
         self.line.end(f"log-likelihood {run.log_likelihood:.8g} after {plural(len(run.history), 'iteration')}")
+        estimable.warn_collapsed(run.numbers)
         return Estimate(
-            network=self.estimable.filled(run.numbers),
+            network=estimable.filled(run.numbers),
             log_likelihood=run.log_likelihood,
             history=run.history,
             rows=totals.rows,

@@ -20,13 +20,14 @@ from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence, take
 from tacit.evidence.column_names import UnusedColumnWarning, listed_columns, warn_missing
+from tacit.evidence.density_column import DensityColumn, density_columns
 from tacit.evidence.read import is_frame, named_columns, read, without_columns
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
 from tacit.evidence.tables.messages import in_file
 from tacit.evidence.wrong_rows import WrongRows
 from tacit.learn.fitting.data import checked_weights
-from tacit.model.elements.variable import similar
+from tacit.model.elements.variable import Variable, similar
 from tacit.query.network import Network
 
 T = TypeVar("T")
@@ -50,7 +51,7 @@ class RowBatch:
     def arrays(self) -> list[NDArray[Any]]:
         """Everything as arrays, in a fixed order."""
         columns = [column for _, column in sorted(self.columns.items())]
-        return [self.weights, *(array for c in columns for array in (c.codes, c.soft) if array is not None)]
+        return [self.weights, *(array for column in columns for array in _arrays(column))]
 
     def take(self, rows: NDArray[np.int64]) -> RowBatch:
         return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.file)
@@ -71,6 +72,12 @@ class RowBatch:
         """The error about a row of probability 0."""
         error = EvidenceError("the evidence has probability 0; known 0s rule it out", row=int(self.numbers[row]))
         return error if self.file is None else in_file(error, self.file)
+
+
+def _arrays(column: Column) -> list[NDArray[Any]]:
+    if isinstance(column, DensityColumn):
+        return [column.values]
+    return [array for array in (column.codes, column.soft) if array is not None]
 
 
 def _packed(column: Column) -> Column:
@@ -230,11 +237,26 @@ def _joined(batches: Sequence[RowBatch]) -> RowBatch:
 def one_column(parts: Sequence[tuple[Column, int]]) -> Column:
     """Columns one below the other, each with its number of rows."""
     variable = parts[0][0].variable
+    if variable.continuous:
+        numbers = [_numbers(column, rows) for column, rows in parts]
+        return DensityColumn(variable, np.concatenate(numbers))
     codes = [np.broadcast_to(column.codes, rows) for column, rows in parts if column.codes is not None]
     if len(codes) == len(parts):
         return Column(variable, codes=np.concatenate(codes))
     soft = [np.broadcast_to(column.likelihoods(), (variable.card, rows)) for column, rows in parts]
     return Column(variable, soft=np.concatenate(soft, axis=1))
+
+
+def _numbers(column: Column, rows: int) -> Floats:
+    assert isinstance(column, DensityColumn)
+    return np.broadcast_to(column.values, (rows, column.values.shape[1]))
+
+
+def _missing(variable: Variable) -> Column:
+    """A column that says nothing."""
+    if variable.continuous:
+        return DensityColumn(variable, np.full((1, len(variable.columns)), np.nan))
+    return Column(variable, codes=np.array([MISSING]))
 
 
 def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
@@ -249,13 +271,20 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
             raise EvidenceError(f"the rows have no column {weights!r} of weights{similar(weights, named)}")
         rows, weights = without_columns(rows, [weights]), named[weights]
     evidence = read(rows, [net.variable(name) for name in net])
-    columns = dict(evidence.columns)
+    columns = _checked(net, evidence)
     if not columns and not isinstance(rows, Mapping):
         raise EvidenceError("the rows have no columns; expected some that are named like variables")
     if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
         gaps = [name for name in rows if name in net and name not in columns]
-        columns |= {name: Column(net.variable(name), codes=np.array([MISSING])) for name in gaps}
+        columns |= {name: _missing(net.variable(name)) for name in gaps}
     return RowBatch(columns, _weights(weights, evidence.rows), np.arange(first, first + evidence.rows))
+
+
+def _checked(net: Network, evidence: Evidence) -> dict[str, Column]:
+    """The columns, after a look whether the density of each could have its numbers."""
+    for column in density_columns(evidence.columns):
+        column.bound(net.density(column.variable.name))
+    return dict(evidence.columns)
 
 
 def _weights(weights: Any, rows: int) -> Floats:
@@ -275,8 +304,9 @@ def _of_file(net: Network, table: FileTable, weights: Any) -> Iterator[RowBatch]
     for batch in table.batches(used):
         evidence = reader.evidence(batch)
         try:
+            columns = _checked(net, evidence)
             values = None if weights is None else floats_of(weights, batch.rows.column(weights))
             counted = _weights(values, evidence.rows)
         except EvidenceError as error:
             raise in_file(error, table.name, batch.first) from None
-        yield RowBatch(evidence.columns, counted, np.arange(batch.first, batch.stop), table.name)
+        yield RowBatch(columns, counted, np.arange(batch.first, batch.stop), table.name)

@@ -40,6 +40,10 @@ class FreeTable:
     prior: Floats  # added to the counts of free entries, 0 for others
 
     @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self.keys]
+
+    @property
     def size(self) -> int:
         return self.given.size
 
@@ -95,6 +99,10 @@ class Causes:
     given: NoisyOr
     prior: Floats  # (2, numbers): added to how often each did, and did not, bring about the effect
     random = False
+
+    @property
+    def names(self) -> list[str]:
+        return [self.node]
 
     @property
     def size(self) -> int:
