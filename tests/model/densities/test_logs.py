@@ -57,7 +57,8 @@ def test_missing_columns_of_a_joint_gaussian_are_integrated_out():
 
 def test_floats_keep_the_digits_of_columns_that_are_correlated():
     cov = [[1.0, 1 - 1e-7], [1 - 1e-7, 1.0]]
-    density = Gaussian([[0.0, 0.0], [0.0, 0.01]], cov=np.array([cov, cov])).bind(Variable("x, y", columns=("x", "y")), [F])
+    own = Variable("x, y", columns=("x", "y"))
+    density = Gaussian([[0.0, 0.0], [0.0, 0.01]], cov=np.array([cov, cov])).bind(own, [F])
     values = np.array([[0.5, 0.502], [-1.0, -0.998]])
     exact = density.exact_logs(values)
     differences = (exact[0] - exact[1]).high
