@@ -118,10 +118,10 @@ def most_probable(net: Model, names: Sequence[str], evidence: EvidenceLike | Non
 
 
 def information(net: Model, query: str, evidence: EvidenceLike | None = None) -> dict[str, Floats]:
-    """For every variable with states, by how much the entropy of the query is expected to drop if its state is observed: (rows,).
+    """For every variable, by how much the entropy of the query is expected to drop if its state is observed: (rows,).
 
     In nats, and in the network that the present evidence selects. NaN where the state is observed already, and where
-    the evidence has probability zero.
+    the evidence has probability zero. Continuous variables are left out.
     """
     known = _read(net, evidence, [query])
     drops = {}
