@@ -14,6 +14,7 @@ import numpy as np
 
 import tacit
 from tacit.model.cpt import TestingCPT
+from tacit.model.densities import BaseDensity, Density, LogNormal, Poisson
 
 CONTEXT = mpmath.mp.clone()
 CONTEXT.dps = 60
@@ -45,9 +46,12 @@ class Exact:
 
 
 def query(net: tacit.Network, name: str, likelihoods: Mapping[str, Sequence[float]]) -> Exact:
-    """p*(q) for one row of evidence: likelihoods by variable, which are scaled to sum to 1."""
-    known = {n: _scaled(values) for n, values in likelihoods.items()}
-    tables = {node: NUMBER(net.table(node)) for node in net.variables if not net.cpt(node).testing}
+    """p*(q) for one row of evidence: likelihoods by variable, scaled to sum to 1, or the numbers of continuous ones."""
+    known = {}
+    for n, values in likelihoods.items():
+        known[n] = densities(net.density(n), values) if n in net.continuous else _scaled(values)
+    discrete = [node for node in net.variables if node not in net.continuous]
+    tables = {node: NUMBER(net.table(node)) for node in discrete if not net.cpt(node).testing}
     found = Exact([])
     for node in net.testing_nodes:
         cpt, parents = net.cpt(node), net.parents(node)
@@ -59,6 +63,35 @@ def query(net: tacit.Network, name: str, likelihoods: Mapping[str, Sequence[floa
         tables[node] = weight[..., None] * NUMBER(cpt.plus) + rest[..., None] * NUMBER(cpt.minus)
     found.joint = list(_marginal(net, tables, _with_ancestors(net, (name, *known)), (name,), known))
     return found
+
+
+def densities(density: BaseDensity, values: Sequence[float]) -> np.ndarray[Any, Any]:
+    """The density of some numbers, NaN where they are missing, for every state of the parents."""
+    seen = [i for i, value in enumerate(values) if not np.isnan(value)]
+    x = [CONTEXT.mpf(float(values[i])) for i in seen]
+    found = np.empty(density.shape, dtype=object)
+    for state in np.ndindex(*density.shape):
+        found[state] = _density(density, state, seen, x) if seen else CONTEXT.mpf(1)
+    return found
+
+
+def _density(density: Any, state: tuple[int, ...], seen: list[int], x: list[Any]) -> Any:
+    if isinstance(density, Density):
+        return CONTEXT.exp(CONTEXT.mpf(float(density.f(np.array([x[0]], dtype=float))[(0, *state)])))
+    if isinstance(density, Poisson):
+        rate = CONTEXT.mpf(float(density.rate[state]))
+        return CONTEXT.exp(x[0] * CONTEXT.log(rate) - rate - CONTEXT.loggamma(x[0] + 1))
+    mean, cov, jacobian = density.mean[state], None, CONTEXT.mpf(1)
+    if isinstance(density, LogNormal):
+        x, jacobian = [CONTEXT.log(x[0])], 1 / x[0]
+    elif density.cov is not None:
+        mean, cov = mean[seen], density.cov[state][np.ix_(seen, seen)]
+    off = [value - CONTEXT.mpf(float(middle)) for value, middle in zip(x, np.atleast_1d(mean), strict=True)]
+    square = CONTEXT.matrix([[CONTEXT.mpf(float(density.sd[state])) ** 2]] if cov is None else cov.tolist())
+    column = CONTEXT.matrix(off)
+    distance = (column.T * CONTEXT.inverse(square) * column)[0]
+    size = CONTEXT.sqrt((2 * CONTEXT.pi) ** len(off) * CONTEXT.det(square))
+    return jacobian * CONTEXT.exp(-distance / 2) / size
 
 
 def _with_ancestors(net: tacit.Network, names: Iterable[str]) -> list[str]:
@@ -103,9 +136,11 @@ def _marginal(
 ) -> np.ndarray[Any, Any]:
     """The joint of `keep` and the evidence, by elimination of one variable after the other."""
     names = list(nodes)
-    factors: list[Factor] = [((*net.parents(n), n), tables[n]) for n in names]
-    factors += [((n,), values) for n, values in known.items() if n in names]
-    for name in names[::-1]:  # children first
+    discrete = [n for n in names if n not in net.continuous]
+    factors: list[Factor] = [((*net.parents(n), n), tables[n]) for n in discrete]
+    factors += [((n,), values) for n, values in known.items() if n in discrete]
+    factors += [(net.parents(n), values) for n, values in known.items() if n in names and n not in discrete]
+    for name in discrete[::-1]:  # children first
         if name not in keep:
             factors = _summed_out(factors, name)
     axes, product = _product(factors)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from tacit import CPT, Mux, Network, NoisyOr, TestingCPT, semantics
+from tacit import CPT, Density, Gaussian, LogNormal, Mux, Network, NoisyOr, Poisson, TestingCPT, semantics
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import SELECTIONS
 
@@ -108,6 +108,49 @@ def evidence(
             columns[name] = np.where(missing[:, None], np.nan, table)
         elif kind == "floats":
             columns[name] = np.where(missing, np.nan, rng.integers(0, 9, rows) / 8)
+    return columns
+
+
+@st.composite
+def continuous_networks(draw: st.DrawFn, most: int = 3, **kinds: Any) -> Network:
+    """A network (with `kinds` as for `networks`) below which there are up to `most` continuous variables."""
+    net, rng = draw(networks(**kinds)), draw(rngs)
+    discrete = net.variables
+    for i in range(draw(st.integers(1, most))):
+        parents = draw(st.permutations(discrete))[: draw(st.integers(0, 2))]
+        kind = draw(st.sampled_from(["gaussian", "joint", "log-normal", "poisson", "density"]))
+        name = (f"number {i}", f"and {i}") if kind == "joint" else f"number {i}"
+        net.add(name, parents, cpt=density(kind, rng, [net.variable(p).card for p in parents]))
+    return net
+
+
+def density(kind: str, rng: np.random.Generator, shape: Sequence[int]) -> Any:
+    """A density of some kind for every state of the parents; a joint one has two columns."""
+    mean, sd = 3 * rng.normal(size=shape), rng.uniform(0.3, 3, shape)
+    match kind:
+        case "gaussian":
+            return Gaussian(mean, sd)
+        case "joint":
+            root = rng.normal(size=(*shape, 2, 2))
+            cov = root @ np.swapaxes(root, -1, -2) + 0.1 * np.eye(2)
+            return Gaussian(3 * rng.normal(size=(*shape, 2)), cov=(cov + np.swapaxes(cov, -1, -2)) / 2)
+        case "log-normal":
+            return LogNormal(mean / 3, sd)
+        case "poisson":
+            return Poisson(10 * sd)
+    return Density(lambda x: -np.abs(x.reshape(-1, *[1] * len(shape)) - mean))
+
+
+def numbers(net: Network, rng: np.random.Generator, rows: int = 1, far: float = 1.0) -> dict[str, Any]:
+    """Observed numbers of the continuous variables, one in five missing; up to about `far` deviations away."""
+    columns = {}
+    for name in net.continuous:
+        for column in net.variable(name).columns:
+            x = rng.normal(size=rows) * np.where(rng.random(rows) < 0.5, far, 1.0)
+            x = {"poisson": np.rint(10 * np.abs(x)), "log-normal": np.exp(np.clip(x, -700, 700))}.get(
+                net.density(name).kind, 3 * x
+            )
+            columns[column] = np.where(rng.random(rows) < 0.2, np.nan, x)
     return columns
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
 from tacit.evidence.column import Evidence
@@ -87,7 +87,8 @@ def _joints(net: Model, query: str | Sequence[str], evidence: EvidenceLike | Non
     """The joint of every row, (rows, states...), divided by exp(scale) (rows,), by which densities are."""
     names = (query,) if isinstance(query, str) else tuple(query)
     for name in names:
-        net.variable(name)  # an unknown name is an error here
+        if net.variable(name).continuous:  # an unknown name is an error here, too
+            raise NetworkError(f"{name!r} is continuous: it has no states to enumerate; ask about its parents")
     known = _read(net, evidence, names)
     rows = [known.likelihoods(i) for i in range(known.rows)]
     joints = np.stack([_marginal(_select(net, row).network, {}, net.variables, names, row) for row in rows])
@@ -120,11 +121,13 @@ def information(net: Model, query: str, evidence: EvidenceLike | None = None) ->
     """For every variable, by how much the entropy of the query is expected to drop if its state is observed: (rows,).
 
     In nats, and in the network that the present evidence selects. NaN where the state is observed already, and where
-    the evidence has probability zero.
+    the evidence has probability zero. Continuous variables are left out.
     """
     known = _read(net, evidence, [query])
     drops = {}
     for name in net.variables:
+        if net.variable(name).continuous:
+            continue
         pairs = posterior(net, (query, name) if name != query else (query,), known)
         both = pairs if name != query else pairs[:, :, None] * np.eye(pairs.shape[1])
         drop = _entropy(both.sum(axis=2)) + _entropy(both.sum(axis=1)) - _entropy(both.reshape(len(both), -1))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tacit.model.model import Model
 
 LOG_SMALLEST = math.log(np.finfo(np.float64).smallest_normal)
-MAX_PLAIN_LOG = 512.0  # beyond it, the rounding of a logarithm may show in the 13th digit of a probability
+MAX_PLAIN_LOG = 128.0  # beyond it, the roundings of several logarithms may show in the 13th digit of a probability
 
 
 class _Scaled(NamedTuple):

@@ -208,6 +208,8 @@ class Model(Graph):
         parents = tuple(parents)
         seen: set[str] = set()
         for parent in parents:
+            if any(parent in node.variable.columns for node in self._nodes.values()):
+                parent = self.named(parent)
             if not isinstance(parent, str) or parent not in self._nodes:
                 problem = f"parent {parent!r} is not in the network; add parents before their children"
                 raise NetworkError(f"node {name!r}: {problem}")

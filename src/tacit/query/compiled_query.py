@@ -189,7 +189,9 @@ class CompiledQuery:
         values = column.values.copy()
         places = [i for i, name in enumerate(variable.columns) if self.query in (name, variable.name)]
         values[:, places] = np.nan
-        return Evidence(known.rows, {**known.columns, variable.name: DensityColumn(variable, values)})
+        others = DensityColumn(variable, values, numbers=column.numbers)
+        others.index = column.index
+        return Evidence(known.rows, {**known.columns, variable.name: others})
 
     @property
     def _asked(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from tacit.model.rendering import network_dot, network_html
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
-from tacit.query.probabilities import Information, Marginals, Probabilities, wants_labels, with_labels
+from tacit.query.probabilities import Information, Marginals, wants_labels, with_labels
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
@@ -106,23 +106,12 @@ class Network(Model):
         fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
 
-    @overload
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: Literal[False] = False
-    ) -> Floats: ...
-
-    @overload
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, *, labels: Literal[True]
-    ) -> Probabilities: ...
-
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False
-    ) -> Floats | Probabilities:
+    def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
         """P*(q) for every row of evidence: (rows, states of the query).
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
-        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame. Of a
+        continuous query, a `Mixture`, as of `TAC.posterior`.
 
         The query is compiled on first use, for the kinds of evidence it sees (a column with a state in every row is
         indexed), and kept: the next call with evidence on the same variables only evaluates it. Where that is refused,
@@ -146,13 +135,15 @@ class Network(Model):
             if (one := self._of_labels.peek(names)) and (answer := one.posterior(evidence)) is not None:
                 return answer
         labels = wants_labels(labels, "name several variables to ask for in a list, as the query")
-        asked = query if query is None or isinstance(query, str) else checked_query(self, query)
+        asked = checked_query(self, query)
         known = self._read(evidence, (asked,) if isinstance(asked, str) else asked or ())
         tac = self._query(asked, known)
         if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
             self._of_labels.get(names, lambda: one)
         answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
-        return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence) if labels else answer
+        if tac.asks_for_numbers or not labels:
+            return answer
+        return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence)
 
     def explain(self, query: str, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
         """Why one row of evidence gets its answer, as `TAC.explain` tells it of a query compiled for that evidence.
@@ -627,6 +618,8 @@ def _chosen_intervals(
 
 def _fixed(own: Variable, state: Any) -> Node:
     """A node without parents that is sure of its state."""
+    if own.continuous:
+        raise NetworkError(f"do cannot set {own.name!r}, which is continuous; nothing is below it that would change")
     possible = np.zeros(0)
     with suppress(EvidenceError):
         column, single = read_column(own, state)

@@ -157,8 +157,10 @@ class Probabilities(NDArrayOperatorsMixin):
         return self._grid().html()
 
 
-class Marginals(dict[str, Probabilities]):
+class Marginals(dict[str, Any]):
     """The posteriors of all variables, each with its labels; a dictionary that prints and converts as one table.
+
+    The `Mixture` of a continuous variable is in the dictionary only.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -172,18 +174,22 @@ class Marginals(dict[str, Probabilities]):
               hi     0.000000  1.000000
     """
 
+    @property
+    def _tables(self) -> dict[str, Probabilities]:
+        return {name: posterior for name, posterior in self.items() if isinstance(posterior, Probabilities)}
+
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each state of each variable.
 
         The columns have two levels, `variable` and `state`.
         """
         pandas = package("pandas", "frames")
-        if not self:
+        if not (tables := self._tables):
             return pandas.DataFrame()
-        keys = [(name, state) for name, posterior in self.items() for state in posterior.states[0]]
+        keys = [(name, state) for name, posterior in tables.items() for state in posterior.states[0]]
         columns = pandas.MultiIndex.from_tuples(keys, names=["variable", "state"])
-        values = np.concatenate([posterior.array for posterior in self.values()], axis=1)
-        return pandas.DataFrame(values, index=next(iter(self.values())).index, columns=columns)
+        values = np.concatenate([posterior.array for posterior in tables.values()], axis=1)
+        return pandas.DataFrame(values, index=next(iter(tables.values())).index, columns=columns)
 
     def to_polars(self) -> Any:
         """A polars frame with a column for each state of each variable, such as `B.true`."""
@@ -195,24 +201,25 @@ class Marginals(dict[str, Probabilities]):
 
     def columns(self) -> dict[str, Floats]:
         """A column (rows,) for each state of each variable, by its name: `B.true`."""
-        return _by_name(column for posterior in self.values() for column in posterior.columns().items())
+        return _by_name(column for posterior in self._tables.values() for column in posterior.columns().items())
 
     def _grid(self) -> Grid:
         """A line for each state of each variable: there are more of them than rows that are looked at together."""
-        first = next(iter(self.values()))
+        tables = self._tables
+        first = next(iter(tables.values()))
         rows = ends(len(first), MAX_COLUMNS)
-        lines = [(posterior, state) for posterior in self.values() for state in range(posterior.shape[1])]
+        lines = [(posterior, state) for posterior in tables.values() for state in range(posterior.shape[1])]
         shown = ends(len(lines), MAX_LINES)
         body = [_line(rows, None if place is None else lines[place]) for place in shown]
         hidden = None in rows or None in shown
-        note = f"[{len(lines):,} states of {len(self):,} variables x {len(first):,} rows]" if hidden else ""
+        note = f"[{len(lines):,} states of {len(tables):,} variables x {len(first):,} rows]" if hidden else ""
         return Grid([("variable", "state", *(row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
 
     def __repr__(self) -> str:
-        return str(self._grid()) if self else "{}"
+        return str(self._grid()) if self._tables else super().__repr__()
 
     def _repr_html_(self) -> str | None:
-        return self._grid().html() if self else None
+        return self._grid().html() if self._tables else None
 
 
 class Information(dict[str, Floats]):

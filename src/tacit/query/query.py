@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.base import pickling
 from tacit.base.errors import NetworkError, TacitError, TooLargeError
-from tacit.base.floats import Floats
+from tacit.base.floats import Floats, flat
 from tacit.base.text import large
 from tacit.base.warnings import warn
 from tacit.compiler.contraction import Plan
@@ -25,9 +25,11 @@ from tacit.evidence.read import EvidenceLike, is_frame
 from tacit.model.model import Model
 from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.compiled_query import CompiledQuery, check_same_structure
+from tacit.query.numbers.continuous import mixture
+from tacit.query.numbers.mixture import Mixture
 from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
-from tacit.query.probabilities import Probabilities, wants_labels, with_labels
+from tacit.query.probabilities import Probabilities, index_of, wants_labels, with_labels
 from tacit.query.selection import join_rows, no_rows, selected_rows
 
 Q = TypeVar("Q", bound="Query")
@@ -63,6 +65,8 @@ class Query(CompiledQuery):
         """
         if not selected and (one := self._one_row or self.one_row()) and (answer := one.answer(evidence)) is not None:
             return answer
+        if self.asks_for_numbers:
+            self.require_query("joint answer")
         self.require_posterior()
         return self._answer(evidence, self._states, selected)
 
@@ -95,7 +99,7 @@ class Query(CompiledQuery):
     @overload
     def posterior(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
 
-    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
+    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
@@ -115,6 +119,8 @@ class Query(CompiledQuery):
         ):
             return answer
         labels = wants_labels(labels, OTHER_QUERY)
+        if self.asks_for_numbers:
+            return self._mixture(evidence)
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
@@ -129,6 +135,17 @@ class Query(CompiledQuery):
         warn_impossible(np.isnan(posterior[:, 0]), "their posterior is NaN")
         posterior = posterior.reshape(known.rows, *self._states)
         return self.labelled(posterior, evidence) if labels else posterior
+
+    def _mixture(self, evidence: EvidenceLike | None) -> Mixture:
+        """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
+        known, variable = self._read(evidence), self.variable
+        if self.question.query:
+            weights = flat(self._answer(known, self._states).posterior)
+        else:  # without parents, there is one density
+            weights = np.where(np.isneginf(self.log_evidence(known)), np.nan, 1.0)[:, None]
+        asked = variable.columns if self.query == variable.name else (str(self.query),)
+        column, density = known.columns.get(variable.name), self.network.density(variable.name)
+        return mixture(density, variable, asked, weights, column, index_of(evidence, known.rows))
 
     def one_row(self) -> OneRow | None:
         """The shortcut for single rows of labels: there is one as soon as there is generated code."""

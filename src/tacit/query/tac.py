@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
 from tacit.base.errors import TacitError
-from tacit.base.floats import Floats, flat
+from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed
 from tacit.compiler import trace
@@ -24,11 +22,8 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
-from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.intervals import means, quantiles
-from tacit.query.numbers.mixture import Mixture
 from tacit.query.options import CompileOptions
-from tacit.query.probabilities import index_of
 from tacit.query.query import compiled
 from tacit.query.selection import Selected
 from tacit.query.user_query import UserQuery
@@ -154,20 +149,7 @@ class TAC(UserQuery):
         >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
         array([87.27, 60.34])
         """
-        if self.asks_for_numbers:
-            return self._mixture(evidence)
         return super().posterior(evidence, labels)  # type: ignore[call-overload]
-
-    def _mixture(self, evidence: EvidenceLike | None) -> Mixture:
-        """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
-        known, variable = self._read(evidence), self.variable
-        if self.question.query:
-            weights = flat(self._answer(known, self._states).posterior)
-        else:  # without parents, there is one density
-            weights = np.where(np.isneginf(self.log_evidence(known)), np.nan, 1.0)[:, None]
-        asked = variable.columns if self.query == variable.name else (str(self.query),)
-        column, density = known.columns.get(variable.name), self.network.density(variable.name)
-        return mixture(density, variable, asked, weights, column, index_of(evidence, known.rows))
 
     def mean(self, evidence: EvidenceLike | None = None) -> Floats:
         """The mean of the query, an interval variable, given each row of evidence: (rows,).

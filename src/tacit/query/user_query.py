@@ -9,6 +9,7 @@ from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
 from tacit.query.marginals import information, marginals
+from tacit.query.numbers.mixture import Mixture
 from tacit.query.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.query import Query
 
@@ -40,7 +41,8 @@ class UserQuery(Query):
 
         The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
         the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
-        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`.
+        the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`. A
+        column of numbers that is not observed in all rows has a `Mixture`, which is a table of its own.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -53,7 +55,10 @@ class UserQuery(Query):
         if not labels:
             return posteriors
         net = self.network
-        return Marginals({name: with_labels(p, [net.variable(name)], evidence) for name, p in posteriors.items()})
+        return Marginals(
+            (name, p if isinstance(p, Mixture) else with_labels(p, [net.variable(name)], evidence))
+            for name, p in posteriors.items()
+        )
 
     def predict(self, evidence: EvidenceLike | None = None) -> Prediction:
         """The most probable state of the query for every row: its `labels` (rows,) and their `probability` (rows,).

@@ -8,6 +8,7 @@ from scipy import stats
 
 from tacit import Density, Gaussian, Poisson
 from tacit.model.densities.missing import patterns
+from tacit.model.elements.variable import Variable
 from tests.model.densities.cases import OWN, F, L, gaussian, joint, log_normal, poisson, with_gaps
 
 ROWS = 20_000  # more than a block
@@ -52,6 +53,16 @@ def test_missing_columns_of_a_joint_gaussian_are_integrated_out():
     gaps = np.where([False, True, False], np.nan, values)
     np.testing.assert_allclose(some.logs(values[:, [2, 0]]), density.logs(gaps), rtol=1e-13, atol=1e-13)
     np.testing.assert_allclose(density.marginal([1]).means(), density.means()[:, [1]])
+
+
+def test_floats_keep_the_digits_of_columns_that_are_correlated():
+    cov = [[1.0, 1 - 1e-7], [1 - 1e-7, 1.0]]
+    own = Variable("x, y", columns=("x", "y"))
+    density = Gaussian([[0.0, 0.0], [0.0, 0.01]], cov=np.array([cov, cov])).bind(own, [F])
+    values = np.array([[0.5, 0.502], [-1.0, -0.998]])
+    exact = density.exact_logs(values)
+    differences = (exact[0] - exact[1]).high
+    np.testing.assert_allclose(np.subtract(*density.logs_by_component(values)), differences, rtol=1e-11)
 
 
 def test_rows_are_grouped_by_what_is_missing_of_any_number_of_columns():

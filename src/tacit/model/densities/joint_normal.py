@@ -21,23 +21,21 @@ def joint_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
 
 def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     """The log-densities (components, rows) of values of which none is missing."""
-    factors = np.linalg.cholesky(cov)[..., None]
-    scale = np.diagonal(factors, axis1=1, axis2=2).reshape(mean.shape)
-    top = -HALF_LOG_TAU * values.shape[1] - np.log(scale).sum(axis=1, keepdims=True)
+    factors, pivots = _triangular(cov)  # where columns are correlated, floats alone lose digits of these
+    weights = [0.5 / pivot.high[:, None] for pivot in pivots]
+    top = -HALF_LOG_TAU * len(pivots) - 0.5 * sum(np.log(pivot.high[:, None]) for pivot in pivots)
     logs = np.empty((len(mean), len(values)))
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(values), mean.size):
-            out, solved = logs[:, block], list[Floats]()
-            out[...] = 0.0
-            for i in range(values.shape[1]):
-                off = values[block, i] - mean[:, i, None]
-                for j, before in enumerate(solved):
-                    off -= factors[:, i, j] * before
-                off /= scale[:, i, None]
-                solved.append(off)
-                out -= off * off
-            out *= 0.5
-            out += top
+            out = logs[:, block]
+            out[...] = top
+            left = [column[block] - mean[:, i, None] for i, column in enumerate(values.T)]
+            for i, (column, weight) in enumerate(zip(factors, weights, strict=True)):
+                for j, later in enumerate(left[i + 1 :]):
+                    later -= column.high[:, j, None] * left[i]
+                square = left[i] * left[i]
+                square *= weight
+                out -= square
             np.fmax(out, -np.inf, out=out)  # NaN is so far off that something overflowed
     return logs
 
@@ -53,37 +51,26 @@ def exact_joint_logs(values: Floats, mean: Floats, cov: Floats) -> Twofold:
 
 
 def _exact_observed_logs(values: Floats, mean: Floats, cov: Floats) -> Twofold:
-    factors, pivots = _triangular(cov)
     logs = Twofold.of(np.full((len(mean), len(values)), -HALF_LOG_TAU * values.shape[1]))
-    solved: list[Twofold] = []
-    for i, (row, pivot) in enumerate(zip(factors, pivots, strict=True)):
-        off = two_sum(values[:, i], -mean[:, i, None])
-        for factor, before in zip(row, solved, strict=True):
-            off = off - factor[:, None] * before
-        solved.append(off)
-        logs = logs - (off * off / pivot[:, None] + log(pivot)[:, None]) * 0.5
+    left = [two_sum(column, -mean[:, i, None]) for i, column in enumerate(values.T)]
+    for i, (column, pivot) in enumerate(zip(*_triangular(cov), strict=True)):
+        for j in range(i + 1, len(left)):
+            left[j] = left[j] - column[:, j - i - 1, None] * left[i]
+        logs = logs - (left[i] * left[i] / pivot[:, None] + log(pivot)[:, None]) * 0.5
     return logs
 
 
-def _triangular(cov: Floats) -> tuple[list[list[Twofold]], list[Twofold]]:
-    """Each matrix as L D L', of twice the digits: the rows of L left of the diagonal, which is 1, and D."""
-    factors: list[list[Twofold]] = []
+def _triangular(cov: Floats) -> tuple[list[Twofold], list[Twofold]]:
+    """Each matrix as L D L', of twice the digits: the columns of L below the diagonal, which is 1, and D."""
+    factors: list[Twofold] = []
     pivots: list[Twofold] = []
-    for i in range(cov.shape[1]):
-        scaled: list[Twofold] = []  # the row of L D
-        for j in range(i):
-            scaled.append(_reduced(cov[:, i, j], scaled, factors[j]))
-        factors.append([entry / pivot for entry, pivot in zip(scaled, pivots, strict=True)])
-        pivots.append(_reduced(cov[:, i, i], scaled, factors[i]))
+    rest = Twofold.of(cov)
+    for _ in range(cov.shape[1]):
+        pivot, below = rest[:, 0, 0], rest[:, 1:, 0]
+        factors.append(below / pivot[:, None])
+        pivots.append(pivot)
+        rest = rest[:, 1:, 1:] - factors[-1][:, :, None] * below[:, None, :]
     return factors, pivots
-
-
-def _reduced(entries: Floats, scaled: list[Twofold], factors: list[Twofold]) -> Twofold:
-    """Entries of a matrix, less what the columns before contribute to them."""
-    rest = Twofold.of(entries)
-    for one, factor in zip(scaled, factors, strict=True):
-        rest = rest - one * factor
-    return rest
 
 
 def conditional(values: Floats, wanted: list[int], mean: Floats, cov: Floats) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats
 from tacit.evidence.column import Column
 from tacit.evidence.density_column import DensityColumn
-from tacit.model.densities import AnyDensity, BaseDensity, Gaussian, LogNormal, Poisson
+from tacit.model.densities import AnyDensity, BaseDensity, Density, Gaussian, LogNormal, Poisson
 from tacit.model.elements.variable import Variable
 from tacit.query.numbers.mixture import Mixture
 
@@ -68,19 +68,20 @@ def drawn(
 
 
 def expected(density: AnyDensity, variable: Variable, components: Codes, column: Column | None) -> dict[str, Floats]:
-    """By column (rows,), what was observed, or else the mean given the states of the parents (rows,)."""
+    """By column (rows,), what was observed, or else the mean given the states of the parents; NaN of a `Density`."""
     rows = len(components)
+    means = np.full((density.components, 1), np.nan) if isinstance(density, Density) else density.means()
     if not isinstance(column, DensityColumn):
-        numbers = density.means()[components]
+        numbers = means[components]
     else:
         numbers = np.array(np.broadcast_to(column.values, (rows, len(variable.columns))))
         for some, missing in _patterns(numbers):
             if len(missing) == len(variable.columns):
-                numbers[some] = density.means()[components[some]]
+                numbers[some] = means[components[some]]
             elif missing:
                 assert isinstance(density, Gaussian), "only Gaussians have several columns"
-                means, _ = density.conditional(missing, numbers[some])
-                numbers[_crossed(some, missing)] = means[np.arange(len(some)), components[some]]
+                given, _ = density.conditional(missing, numbers[some])
+                numbers[_crossed(some, missing)] = given[np.arange(len(some)), components[some]]
     return {name: numbers[:, i] for i, name in enumerate(variable.columns)}
 
 
