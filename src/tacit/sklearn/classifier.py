@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import ClassifierMixin
+from sklearn.base import ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.learn import estimate
+from tacit.learn.fitting.losses import Loss
 from tacit.model.cpt import CPT
 from tacit.model.elements.variable import Label
 from tacit.query.network import Network
-from tacit.sklearn.estimator import Start, TACEstimator
+from tacit.sklearn.estimator import Start, TACEstimator, row_values
 from tacit.sklearn.explanation import Feature, Prediction
-from tacit.sklearn.model_selection import STRENGTHS, LabelledTable, candidates, choose
+from tacit.sklearn.model_selection import STRENGTHS, Candidate, LabelledTable, candidates, choose
+from tacit.sklearn.number_choice import choose_gaussian, choose_together
+from tacit.sklearn.pool import Member, pooled
 from tacit.sklearn.table import FeatureTable, read_table
 from tacit.theory.findings import weights_of_evidence
 
@@ -26,6 +31,8 @@ ESTIMATED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts
 ESTIMATED_STRENGTH = 10.0  # how many rows these tables count as in training
 EM_STEPS = 20
 CHOSEN_STEPS = 30  # of the chosen network's training on all rows, from where its validation led
+FINE = (Candidate(13, slope=8.0, components=8),)  # curves of every kind, which interact: for many rows
+NUMBERS = ("bins", "gaussian", "auto")
 CHOSEN_FULL_BATCH_ROWS = 200_000  # up to which it sees all rows in every step: it starts near its end
 
 
@@ -66,13 +73,22 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         0.1 pseudo-counts.
     random_state
         Where random starts, and the choice of the rows to hold out, come from.
+    numbers
+        Without a network, what becomes of numbers. "bins": soft evidence on levels, as above. "gaussian": they stay
+        what they are, normally distributed given the class or hidden components of it; rows held out choose one of
+        about 60 such networks. "auto": networks of both kinds predict together. The posterior is then the weighted
+        mean of theirs, each taken to a power that calibrates it; weights and powers are what predicts the rows held out
+        best, and are in `members_`.
 
     Attributes
     ----------
     classes_
         The classes, sorted; with a network, all states of the query.
     network_, tac_, fit_
-        The learned network, its compiled query, and the whole result of `tacit.fit`.
+        The learned network, its compiled query, and the whole result of `tacit.fit`. With `numbers="auto"`, those of
+        the member with most weight; there is no `fit_` with Gaussian leaves, which are not trained but counted.
+    members_
+        With other `numbers` than "bins": what predicts together, each with its `tac`, `weight` and `power`.
     n_features_in_, feature_names_in_
         The columns of X.
 
@@ -97,6 +113,30 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
 
     _loss, _prior = "cross_entropy", 0.1
     _without_tests = "; to learn a network without tests, leave tests and components None"
+    _kinds: Sequence[Candidate] | None = None  # to choose from; None: those that suit the table
+
+    def __init__(
+        self,
+        network: Network | None = None,
+        query: str | None = None,
+        evidence: Sequence[str] | None = None,
+        tests: int | None = None,
+        components: int | None = None,
+        gamma: float | str | None = None,
+        loss: Loss | None = None,
+        optimizer: str = "auto",
+        steps: int | None = None,
+        restarts: int | None = None,
+        prior: float | None = None,
+        validation: float | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        numbers: str = "bins",
+    ) -> None:
+        super().__init__(
+            network, query, evidence, tests, components, gamma, loss, optimizer, steps, restarts, prior, validation,
+            random_state,
+        )  # fmt: skip
+        self.numbers = numbers
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -121,7 +161,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         """The start of the network that validation chooses."""
         strengths = STRENGTHS if self.prior is None else (float(self.prior),)
         rows = LabelledTable(X, self._columns(), targets, states, weights)
-        choice = choose(candidates(X), strengths, rows, self._seed())
+        choice = choose(self._kinds or candidates(X), strengths, rows, self._seed())
         self._encoder = choice.built.evidence
         tac = choice.built.with_numbers(choice.weights)
         optimizer = "lbfgs" if self.optimizer == "auto" and len(weights) <= CHOSEN_FULL_BATCH_ROWS else self.optimizer
@@ -168,7 +208,51 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
                 raise TacitError(f"{problem}; expected all strings or all numbers") from None
         if len(states) == 1:
             raise TacitError(f"there is one class only, {states[0]!r}; expected two or more")
-        return self._learn(X, _indicators(y, states), states, weights)
+        learn = self._learn if self.numbers == "bins" else self._learn_members
+        return learn(X, _indicators(y, states), states, weights)
+
+    def _check_settings(self) -> None:
+        super()._check_settings()
+        if self.numbers not in NUMBERS:
+            raise TacitError(f"numbers is {self.numbers!r}, expected one of {', '.join(map(repr, NUMBERS))}")
+        if self.numbers != "bins" and (self.network is not None or self._tested):
+            given = "a network" if self.network is not None else "tests or components"
+            raise TacitError(f"numbers={self.numbers!r} is for networks that are made for the table; leave out {given}")
+
+    def _learn_members(self, X: FeatureTable, targets: Floats, states: Sequence[Label], weights: Floats) -> Self:
+        """Learn networks with Gaussian leaves, and with `numbers="auto"` those of other kinds, to predict together."""
+        self._check_settings()
+        rows, seed = LabelledTable(X, self._columns(), targets, states, weights), self._seed()
+        learners = [partial(self._on_levels, rows, kinds) for kinds in (None, FINE)]
+        gaussian = self.numbers == "gaussian"
+        self.members_ = choose_gaussian(rows, seed) if gaussian else choose_together(rows, seed, learners)
+        first = max(self.members_, key=lambda member: member.weight)
+        self.tac_, self.network_, self._encoder = first.tac, first.tac.network, first.encoder
+        return self
+
+    def _on_levels(self, rows: LabelledTable, kinds: Sequence[Candidate] | None, places: NDArray[np.intp]) -> Member:
+        """What is learned from some rows if numbers are evidence on levels."""
+        model = clone(self).set_params(numbers="bins", random_state=self._seed())
+        model._kinds, model.n_features_in_ = kinds, self.n_features_in_
+        if hasattr(self, "feature_names_in_"):
+            model.feature_names_in_ = self.feature_names_in_
+        some = rows.take(places)
+        model._learn(some.table, some.targets, some.classes, some.weights)
+        return Member(model.tac_, model._encoder)
+
+    def _posterior(self, X: Any) -> Floats:
+        if self.numbers == "bins":
+            return super()._posterior(X)
+        check_is_fitted(self)
+        return pooled(self.members_, self._read(X, reset=False))
+
+    def _explained(self, X: Any) -> tuple[list[tuple[str, Any]], Floats]:
+        if self.numbers == "bins":
+            return super()._explained(X)
+        row = self._one_row(X)
+        pairs = list(zip(map(str, self._column_names()), row_values(row), strict=True))
+        known = [i for i, (_, value) in enumerate(pairs) if value is not None and value == value]
+        return [pairs[i] for i in known], pooled(self.members_, row.without_each(known))
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of every class: (rows, classes)."""

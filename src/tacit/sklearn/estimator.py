@@ -114,20 +114,24 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _explained(self, X: Any) -> tuple[list[tuple[str, Any]], Floats]:
         """The names and values of one row's features, and the posteriors with all of them and without each."""
-        check_is_fitted(self)
-        read = self._read(X, reset=False)
-        if (rows := _num_samples(X)) != 1:
-            raise EvidenceError(f"explain takes one row, got {rows:,}; give X[:1], or X.iloc[[0]] of a frame")
+        read = self._one_row(X)
         columns = self.tac_.read(self._encoder(read)).columns
         features = {
             variable: (name, value)
-            for (variable, name), value in zip(self._features(), _values(read), strict=True)
+            for (variable, name), value in zip(self._features(), row_values(read), strict=True)
             if variable in columns and not columns[variable].empty
         }
         posterior = without_each(self.tac_, columns, list(features))
         if np.isnan(posterior[0]).any():
             raise EvidenceError("the evidence has probability 0, so there is no prediction to explain")
         return list(features.values()), posterior
+
+    def _one_row(self, X: Any) -> Any:
+        check_is_fitted(self)
+        read = self._read(X, reset=False)
+        if (rows := _num_samples(X)) != 1:
+            raise EvidenceError(f"explain takes one row, got {rows:,}; give X[:1], or X.iloc[[0]] of a frame")
+        return read
 
     def _features(self) -> list[tuple[str, str]]:
         """The variable and the name of every column of X."""
@@ -273,7 +277,8 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         return names
 
 
-def _values(X: Any) -> list[Any]:
+def row_values(X: Any) -> list[Any]:
+    """The values of the first row of X, as Python's own."""
     if isinstance(X, FeatureTable):
         values = [column[0] for column in X.columns]
     elif hasattr(X, "columns"):
