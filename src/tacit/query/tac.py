@@ -355,7 +355,7 @@ class TAC(UserQuery):
         count as they are given and are not scaled to sum to 1. Outputs are `posterior` (rows, states), NaN where the
         evidence has probability zero, and `log_evidence` (rows,). The model's metadata has the labels of all states.
         It cannot compute a row again whose numbers leave the range of floats, as `posterior` does: of such rows it may
-        answer wrongly (see "Small numbers" in the documentation).
+        answer wrongly (see "Small numbers" in the documentation). Continuous variables are refused.
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
