@@ -240,6 +240,9 @@ def pieces(
        p*(B=false) = 0.315 - 0.3075 A
     """
     query = make_selectable(tac, inputs, given)
+    for name in (name for name in query.fixed if tac.network.variable(name).continuous):
+        problem = "is continuous: p*(q) with it is a density, whose pieces may leave the range of floats"
+        raise EvidenceError(f"{name!r} {problem}; leave it out of given=, or ask for bounds, which take it")
     for test in np.flatnonzero(query.tests.soft)[:1]:
         problem = f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces"
         raise NetworkError(f"{problem}; make its tests hard with net.with_gamma(None)")

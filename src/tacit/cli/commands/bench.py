@@ -54,8 +54,8 @@ def bench(
     states = [name for name in observed if name not in columns]
     soft_tac, hard_tac = tacit.compile(net, query, observed), tacit.compile(net, query, columns, hard=states)
     rng, numbers = np.random.default_rng(0), _numbers(net, columns)
-    soft = {n: rng.dirichlet(np.ones(len(net.states(n))), ROW_COUNTS[-1]) for n in states}
-    soft, hard = _speeds(soft_tac, soft | numbers), _speeds(hard_tac, _states(net, states) | numbers)
+    likelihoods = {n: rng.dirichlet(np.ones(len(net.states(n))), ROW_COUNTS[-1]) for n in states}
+    soft, hard = _speeds(soft_tac, likelihoods | numbers), _speeds(hard_tac, _states(net, states) | numbers)
     if json:
         return show_json({"query": query, "evidence": observed, "soft": soft, "hard": hard})
     heading(asked(query, [listed(observed)]))
