@@ -19,11 +19,11 @@ from tacit.model.densities import Density
 from tacit.model.elements.variable import Variable
 from tacit.query.answer import Answer, quietly
 from tacit.query.network import Network
+from tacit.query.numbers.mixture import IN_FILES
 from tacit.query.options import checked_query
 from tacit.query.probabilities import joint_columns
 from tacit.query.tac import TAC
 
-SUMMARY = ("mean", "sd", "5%", "50%", "95%")  # of the distribution of a number
 MAX_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte
 
 
@@ -82,7 +82,7 @@ class PosteriorColumns(AnswerColumns):
             checked_query(net, group if len(group) > 1 else group[0])  # an error where one of several is continuous
             if numbers := _numbers(net, group):
                 self._check(net, group)
-                fields += [(f"{name}.{part}", pa.float64()) for name in numbers for part in SUMMARY]
+                fields += [(f"{name}.{part}", pa.float64()) for name in numbers for part in IN_FILES]
                 continue
             fields += [(name, kind) for name in _combinations(net, group)]
             if self.argmax:

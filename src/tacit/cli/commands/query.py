@@ -19,9 +19,8 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
-from tacit.query.answer_columns import SUMMARY
 from tacit.query.numbers.intervals import means
-from tacit.query.numbers.mixture import Mixture
+from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list
@@ -165,7 +164,7 @@ class Distribution:
     def data(self) -> dict[str, Any]:
         """For scripts: an object, or one for each of several columns."""
         by_column = {
-            name: dict(zip(SUMMARY, numbers.tolist(), strict=True)) for name, numbers in self._summaries().items()
+            name: dict(zip(IN_FILES, numbers.tolist(), strict=True)) for name, numbers in self._summaries().items()
         }
         return by_column if len(by_column) > 1 else next(iter(by_column.values()))
 

@@ -23,6 +23,7 @@ BLOCK = 1 << 16  # numbers of components that are computed at a time, so that th
 LEVELS = {"5%": 0.05, "median": 0.5, "95%": 0.95}  # quantiles that are printed
 MOST_WHOLE = 1e9  # up to where whole numbers are written with all their digits
 SUMMARY = ("mean", "sd", *LEVELS)
+IN_FILES = ("mean", "sd", *(f"{level:.0%}" for level in LEVELS.values()))  # what these are called in tables and JSON
 
 
 class Mixture:
