@@ -166,7 +166,7 @@ def marginals(task: QueryTask) -> dict[str, Any]:
     for block in task.blocks(tac):
         answers.append(tac.ask(block, selected=task.fields.tests))
         task.deadline.check()
-        every = tac.marginals(block)
+        every: dict[str, Any] = tac.marginals(block)
         posteriors.append({name: every[name] for name in wanted})
         for column in columns:  # there is nothing to say of one that is known in all rows
             known = column not in every

@@ -60,7 +60,7 @@ def _example(endpoint: Endpoint, net: Network) -> dict[str, Any]:
     question: dict[str, Any] = {name: EXAMPLES[name] for name in endpoint.fields if name in EXAMPLES}
     if "query" in endpoint.fields:
         question = {"query": last, **question}
-    seen = dict.fromkeys(net.variable(first).columns, 1.0) or {first: net.states(first)[0]}
+    seen: dict[str, Any] = dict.fromkeys(net.variable(first).columns, 1.0) or {first: net.states(first)[0]}
     return question | {"rows": [seen] if first != last else [{}]}
 
 
