@@ -30,7 +30,7 @@ from tacit.model.rendering import network_dot, network_html
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
 from tacit.query.options import Asked, CompileOptions, checked_query
-from tacit.query.probabilities import Information, Marginals, Probabilities, wants_labels, with_labels
+from tacit.query.probabilities import Information, Marginals, wants_labels, with_labels
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.selection import selected_network
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
@@ -105,20 +105,8 @@ class Network(Model):
         fixed = {name: _fixed(self.variable(self.named(name)), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
 
-    @overload
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: Literal[False] = False
-    ) -> Floats: ...
-
-    @overload
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, *, labels: Literal[True]
-    ) -> Probabilities: ...
-
-    def posterior(
-        self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False
-    ) -> Floats | Probabilities:
-        """P*(q) for every row of evidence: (rows, states of the query).
+    def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
+        """P*(q) for every row of evidence: (rows, states of the query); of a continuous query, a `Mixture`.
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
         With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
@@ -151,6 +139,8 @@ class Network(Model):
         if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
             self._of_labels.get(names, lambda: one)
         answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
+        if tac.asks_for_numbers:
+            return answer
         return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence) if labels else answer
 
     def explain(self, query: str, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
-
-import numpy as np
+from typing import TYPE_CHECKING, overload
 
 from tacit.base.errors import TacitError
-from tacit.base.floats import Floats, flat
+from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed
 from tacit.compiler import trace
@@ -24,11 +22,8 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
-from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.intervals import means, quantiles
-from tacit.query.numbers.mixture import Mixture
 from tacit.query.options import CompileOptions
-from tacit.query.probabilities import index_of
 from tacit.query.query import compiled
 from tacit.query.selection import Selected
 from tacit.query.user_query import UserQuery
@@ -133,42 +128,6 @@ class TAC(UserQuery):
 
     network: Network
 
-    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
-        """The distribution of the query, given each row of evidence.
-
-        P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero. Of several
-        query variables, their joint posterior: (rows, states of the first, states of the second, ...). With `labels`,
-        the same with the names of states and rows: it prints as a table, and converts to a frame. Of a continuous
-        query, a `Mixture`: densities of numbers for all rows.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
-        B      true     false
-        0  0.469231  0.530769
-        1  0.676000  0.324000
-        >>> net = tacit.Network()
-        >>> net.add("Fault", cpt=[0.1, 0.9])
-        >>> net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
-        >>> net.add("Alarm", ["Fault"], cpt=[[0.9, 0.1], [0.01, 0.99]])
-        >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
-        array([87.27, 60.34])
-        """
-        if self.asks_for_numbers:
-            return self._mixture(evidence)
-        return super().posterior(evidence, labels)  # type: ignore[call-overload]
-
-    def _mixture(self, evidence: EvidenceLike | None) -> Mixture:
-        """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
-        known, variable = self._read(evidence), self.variable
-        if self.question.query:
-            weights = flat(self._answer(known, self._states).posterior)
-        else:  # without parents, there is one density
-            weights = np.where(np.isneginf(self.log_evidence(known)), np.nan, 1.0)[:, None]
-        asked = variable.columns if self.query == variable.name else (str(self.query),)
-        column, density = known.columns.get(variable.name), self.network.density(variable.name)
-        return mixture(density, variable, asked, weights, column, index_of(evidence, known.rows))
-
     def mean(self, evidence: EvidenceLike | None = None) -> Floats:
         """The mean of the query, an interval variable, given each row of evidence: (rows,).
 
@@ -184,7 +143,7 @@ class TAC(UserQuery):
         array([37., 19.])
         """
         if self.asks_for_numbers:
-            return self._mixture(evidence).mean
+            return self.mixture(evidence).mean
         return means(self.variable, self.posterior(evidence))
 
     def quantile(self, evidence: EvidenceLike | None = None, q: float | Sequence[float] = 0.5) -> Floats:
@@ -200,7 +159,7 @@ class TAC(UserQuery):
         array([[10., 20., 40.]])
         """
         if self.asks_for_numbers:
-            return self._mixture(evidence).quantile(q)
+            return self.mixture(evidence).quantile(q)
         return quantiles(self.variable, self.posterior(evidence), q)
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
