@@ -73,11 +73,16 @@ def test_bounds_hold_with_numbers_given(tac):
     assert decided == [False, True]
 
 
+def test_pieces_are_densities_with_numbers_given(tac):
+    found = theory.pieces(tac, ["Alarm"], given={"heat": 82.5})
+    close(found.joint({"Alarm": [0.2, 0.9]}), tac.joint({"heat": 82.5, "Alarm": [0.2, 0.9]}))
+
+
 def test_numbers_do_not_vary(tac):
     with pytest.raises(TacitError, match="'trips' is continuous, but an input is the likelihood"):
         theory.bounds(tac, {"trips": (2, 3)})
-    with pytest.raises(TacitError, match=r"'heat' is continuous: p.* is a density, whose pieces"):
-        theory.pieces(tac, ["Alarm"], given={"heat": 80.0})
+    with pytest.raises(TacitError, match=r"with the numbers of heat, p\*\(q\) is a density beyond the range of floats"):
+        theory.pieces(tac, ["Alarm"], given={"heat": 8000.0})
     assert theory.pieces(tac).inputs == ("Alarm",)
 
 

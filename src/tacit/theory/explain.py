@@ -18,7 +18,6 @@ from tacit.base.html import lines, table
 from tacit.base.text import bars
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
-from tacit.evidence.density_column import scale_of
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.model import Model
@@ -256,7 +255,8 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
     columns = {n: c for n, c in checked.columns.items() if (c.likelihoods() != 1).any()}  # others say nothing
     soft = [n for n, c in columns.items() if c.soft is not None and len(tac.network.states(n)) == 2]
     inputs = [n for n in soft if n not in tac.hard]
-    query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
+    telling = {n for n, c in checked.columns.items() if n in columns or c.variable.continuous}  # p* has their densities
+    query = SelectableQuery(tac, inputs, {n: c for n, c in checked.columns.items() if n in telling and n not in inputs})
     point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
     weights = np.ones(len(query.tests))
     for node, tests in query.scope.tests_of.items():
@@ -264,9 +264,6 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
         own = answer.selected[owner].weight[0]
         weights[tests] = (own if table is None else np.minimum(own[..., table:].sum(axis=-1), 1.0)).ravel()
     table = coefficients(query, weights[:, None])[0] if len(inputs) <= MAX_INPUTS else None
-    if table is not None:
-        with np.errstate(over="ignore"):
-            table = table * np.exp(scale_of(checked.columns, 1))
     words = {name: said(column) for name, column in columns.items()}
     added: tuple[Finding, ...] = ()
     flips: tuple[Change, ...] = ()

@@ -19,18 +19,20 @@ import numpy as np
 
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.base.floats import Floats
 from tacit.base.text import visible
 from tacit.base.warnings import warn
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.circuit_text import drawn_nodes
 from tacit.evidence.column import Evidence
+from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.read import EvidenceLike, read
+from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
 from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.query.marginals import marginals
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
+from tacit.views.curves import Column, Curves
 from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch, legend_items
 from tacit.views.images import FORMATS, PIXELS_PER_INCH, write_image
 from tacit.views.layout import GAP, MARGIN, Edge, Point, arrange
@@ -52,7 +54,7 @@ MAX_PAGES = 2.2  # that a picture of a stated width may fill before its letters 
 ASIDE = 9.0  # pixels between a tip and the end of an edge without one
 SET_TEXT, CUT_TEXT, SEEN_TEXT = "set from outside (do)", "edge cut by that", "observed"
 DPI = 192  # two pixels of a PNG for each of the drawing
-Nodes = Sequence[Labelled | Bars]
+Nodes = Sequence[Labelled | Bars | Curves]
 
 
 class SmallLettersWarning(UserWarning):
@@ -109,14 +111,15 @@ def draw(
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
 ) -> Drawing:
-    """A network, testing nodes shaded, or a circuit, its inputs at the bottom.
+    """A network, testing nodes shaded and continuous ones in boxes, or a circuit, its inputs at the bottom.
 
     Parameters
     ----------
     what
         The network or the circuit.
     evidence
-        One row of evidence: the nodes of a network show their posteriors as bars; see `Network.plot`.
+        One row of evidence: the nodes of a network show their posteriors as bars, continuous ones as curves of their
+        densities; see `Network.plot`.
     do
         States that variables are set to from outside, as `Network.do` sets them. They are violet, and the edges into
         them, which are cut, are dotted.
@@ -165,7 +168,7 @@ def _chosen(net: Model, nodes: Iterable[str] | None) -> list[str]:
     """The variables to draw, in the order of the network; an error names one that is not there."""
     if nodes is None:
         return list(net.variables)
-    names = {net.variable(name).name for name in ([nodes] if isinstance(nodes, str) else nodes)}
+    names = {net.named(name) for name in ([nodes] if isinstance(nodes, str) else nodes)}
     if not names:
         raise TacitError("nodes= names no variable; name those to draw, or leave it out to draw all")
     return [name for name in net.variables if name in names]
@@ -199,6 +202,7 @@ def _of_network(
     if known is None:
         nodes = [_labelled(done, name, words, name in do) for name in names]
     else:
+        known = with_densities(known, net)
         for name in known.columns:
             if name in do:
                 raise EvidenceError(f"{name!r} is set by do= and cannot be observed, too", variable=name)
@@ -225,14 +229,16 @@ def _with_set(net: Model, do: Mapping[str, Any]) -> Model:
 
 
 def _labelled(net: Model, name: str, words: Words, is_set: bool) -> Labelled:
-    """A node that shows its name; what is set, also its state."""
+    """A node that shows its name; what is set, also its state. The outline of a continuous one is a box."""
     label = words.variable(name)
+    if net.variable(name).continuous:
+        return Labelled(label, "round")
     if is_set:
         label = f"{label} = {words.states(name, net.states(name))[int(np.argmax(net.table(name)))]}"
     return Labelled(label, shaded=net.cpt(name).testing, set=is_set)
 
 
-def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
+def _posteriors(net: Model, known: Evidence) -> dict[str, Any]:
     if known.rows != 1:
         raise EvidenceError(f"a drawing shows the posteriors of one row of evidence, got {known.rows} rows")
     hard = sorted(known.fully_observed)
@@ -249,14 +255,28 @@ def _bars(
     net: Model,
     names: Sequence[str],
     known: Evidence,
-    posteriors: dict[str, Floats],
+    posteriors: dict[str, Any],
     words: Words,
     do: Mapping[str, Any],
-) -> Iterator[Bars]:
+) -> Iterator[Bars | Curves]:
     for name in names:
+        if columns := net.variable(name).columns:
+            own = [_column(net.variable(name), column, known, posteriors) for column in columns]
+            yield Curves(words.variable(name), own, "seen" if name in known.columns else "")
+            continue
         labels, shaded = words.states(name, net.states(name)), net.cpt(name).testing
         how: Known = "set" if name in do else "seen" if name in known.columns else ""
         yield Bars.of(words.variable(name), labels, posteriors[name].tolist(), shaded, how)
+
+
+def _column(variable: Variable, name: str, known: Evidence, posteriors: Mapping[str, Any]) -> Column:
+    """A column of numbers: the one that was observed, or else their distribution."""
+    label = name if len(variable.columns) > 1 else ""
+    if name in posteriors:
+        return Column.of(label, posteriors[name])
+    seen = known.columns[variable.name]
+    assert isinstance(seen, DensityColumn), "what has no distribution is known"
+    return Column.seen(label, float(seen.values[0, variable.columns.index(name)]))
 
 
 def _of_circuit(circuit: Circuit) -> _Graph:

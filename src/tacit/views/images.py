@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from tacit.base.version import package
 from tacit.views.layout import Point
-from tacit.views.picture import LIGHT, Arrow, Box, Oval, Picture, Stroke, Text
+from tacit.views.picture import LIGHT, Area, Arrow, Box, Oval, Picture, Stroke, Text
 
 PIXELS_PER_INCH = 96  # of CSS, so that SVG, PNG and PDF have one size on paper
 POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
@@ -79,9 +79,11 @@ def _draw_text(axes: Any, text: Text, points_per_pixel: float) -> None:
     )
 
 
-def _patch(item: Oval | Box, points_per_pixel: float) -> Any:
-    from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch
+def _patch(item: Oval | Box | Area, points_per_pixel: float) -> Any:
+    from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch, Polygon
 
+    if isinstance(item, Area):
+        return Polygon(list(item.points), facecolor=item.fill, linewidth=0, zorder=2)
     paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": item.line or "none", "zorder": 2}
     paint["linewidth"] = 1.2 * points_per_pixel if item.line else 0
     if isinstance(item, Oval):
