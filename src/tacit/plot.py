@@ -1,5 +1,6 @@
 """Pictures of queries, with matplotlib: curves, surfaces, regions, staircases, densities and tornados."""
 
-from tacit.views.plotting import curve, density, regions, staircase, surface, tornado
+from tacit.views.densities import density
+from tacit.views.plotting import curve, regions, staircase, surface, tornado
 
 __all__ = ["curve", "density", "regions", "staircase", "surface", "tornado"]

@@ -16,21 +16,18 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
-from tacit.base.grid import row_name
 from tacit.base.text import plural
-from tacit.base.version import how_to_install
 from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import THRESHOLDS, TestingCPT
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
-from tacit.query.numbers.mixture import Mixture
 from tacit.query.sensitivity import Entry, Sensitivity
 from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
-from tacit.views.curves import counts, places
+from tacit.views.axes import axes, plain, with_legend
 
 Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
@@ -39,8 +36,6 @@ CURVE_POINTS = 400  # samples of a curve
 SURFACE_POINTS = 80  # samples along each side of a surface
 JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
 NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
-MAX_CURVES = 10  # rows whose densities are drawn
-FAINTEST = 1e-3  # weight of a component that has a line
 LABEL_WIDTH = 44  # characters in a line of a tornado's labels
 GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
@@ -58,7 +53,7 @@ def curve(
     >>> ax.get_xlabel()
     'λ(E = true)'
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, _spelled(tac.variable, state))
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
@@ -70,7 +65,7 @@ def curve(
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
     ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which, given))
-    return _plain(ax)
+    return plain(ax)
 
 
 def surface(
@@ -81,7 +76,7 @@ def surface(
     ax: Any = None,
 ) -> Axes:
     """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap."""
-    ax = _axes(ax, projection="3d")
+    ax = axes(ax, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -125,7 +120,7 @@ def regions(
     Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all. They are numbered from left
     to right, where there is room.
     """
-    ax = _axes(ax)
+    ax = axes(ax)
     if _soft(tac):
         raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
     if not tac.program.selections:
@@ -157,7 +152,7 @@ def _colors(count: int) -> Floats:
 
 def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
     """A function of one input and the staircase that a network approximates it with."""
-    ax = _axes(ax)
+    ax = axes(ax)
     if len(approximation.evidence) != 1:
         raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
     x = np.linspace(0, 1, 4 * CURVE_POINTS)
@@ -168,39 +163,7 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
     ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
-    return _with_legend(_plain(ax), 3)
-
-
-def density(mixture: Mixture, x: Any = None, ax: Any = None) -> Axes:
-    """The density of each row of a continuous answer, in bold, above those of its weighted components, which are faint.
-
-    `x` are the numbers to draw it at; if left out, almost all of the probability is shown. Of counts, dots are their
-    probabilities.
-
-    >>> import tacit
-    >>> net = tacit.Network()
-    >>> net.add("Fault", cpt=[0.1, 0.9])
-    >>> net.add("heat", ["Fault"], cpt=tacit.Gaussian([90, 60], [8, 4]))
-    >>> density(net.posterior("heat")).get_xlabel()
-    'heat'
-    """
-    if mixture.components.joint:
-        advice = f"draw one of them, e.g. .column({mixture.columns[0]!r})"
-        raise TacitError(f"a curve is of one number, and this is the joint distribution of {mixture.columns}; {advice}")
-    if not 0 < len(mixture) <= MAX_CURVES:
-        raise TacitError(f"a picture has 1 to {MAX_CURVES} rows, got {len(mixture)}; choose some, e.g. mixture[:3]")
-    if x is None and not mixture.components.summarised:
-        raise TacitError(f"where a Density lies is not known; give x=, the numbers to draw {mixture.columns[0]!r} at")
-    ax, x = _axes(ax), np.asarray(places(mixture) if x is None else x, dtype=np.float64)
-    dots = {"marker": "o", "markersize": 3} if counts(mixture) else {}
-    for row, own in enumerate(mixture):
-        parts = np.exp(own.components.logs(x[None])[0]) * own.weights
-        (line,) = ax.plot(x, parts.sum(axis=1), linewidth=2, label=row_name(mixture.index, row), **dots)
-        heavy = parts[:, own.weights[0] > FAINTEST]
-        if heavy.shape[1] > 1:
-            ax.plot(x, heavy, color=line.get_color(), linewidth=0.8, alpha=0.5)
-    ax.set(xlabel=mixture.columns[0], ylabel="probability" if dots else "density", ylim=(0, None))
-    return _with_legend(_plain(ax), len(mixture), "row") if len(mixture) > 1 else _plain(ax)
+    return with_legend(plain(ax), 3)
 
 
 def tornado(
@@ -244,7 +207,7 @@ def tornado(
     bars = sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
     labels = [_wrapped(bar.label) for bar in bars]
     height = 0.22 + 0.16 * max((label.count("\n") + 1 for label in labels), default=1)  # inches for a bar
-    ax = _axes(ax, size=(7, height * max(len(bars), 1) + 1))
+    ax = axes(ax, size=(7, height * max(len(bars), 1) + 1))
     for word, other, color in (("lowered", "raised", LOWERED), ("raised", "lowered", RAISED)):
         widths = np.array([getattr(bar, word) - now for bar in bars])
         others = np.array([getattr(bar, other) - now for bar in bars])
@@ -256,7 +219,7 @@ def tornado(
     ax.tick_params(axis="y", length=0)
     ax.locator_params(axis="x", nbins=5)
     ax.set(xlabel=f"{_posterior(found, which)} = {now:.3g}", ylim=(-0.5, max(len(bars), 1) - 0.5))
-    return _with_legend(_plain(ax), 2, "one number of the network, cut at 0 and 1")
+    return with_legend(plain(ax), 2, "one number of the network, cut at 0 and 1")
 
 
 def _wrapped(label: str) -> str:
@@ -330,32 +293,6 @@ def _without_quotes(text: str, net: Model, node: str) -> str:
         for state in net.states(name):
             text = text.replace(f"{name}={state!r}", f"{name} = {state}")
     return text
-
-
-def _axes(ax: Any, size: tuple[float, float] = (5, 4), **how: Any) -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise TacitError(f"pictures need matplotlib, which is not installed: {how_to_install('plot')}") from None
-    if ax is None:
-        ax = plt.figure(figsize=size, layout="constrained").add_subplot(**how)
-        ax._ipython_display_ = _say_nothing
-    return ax
-
-
-def _say_nothing() -> None:
-    """What a notebook prints of new axes that end a cell: it shows their figure anyway. Named, so that it pickles."""
-
-
-def _plain(ax: Any) -> Any:
-    ax.spines[["top", "right"]].set_visible(False)
-    return ax
-
-
-def _with_legend(ax: Any, columns: int, title: str | None = None) -> Any:
-    """Axes with their legend above them, where it hides nothing."""
-    ax.legend(frameon=False, ncols=columns, title=title, loc="lower center", bbox_to_anchor=(0.5, 1))
-    return ax
 
 
 def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:
