@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from tacit.base.floats import Floats
-from tacit.query.numbers.components import PoissonComponents
-from tacit.query.numbers.mixture import Mixture
 from tacit.views.layout import Point, Size, text_width
 from tacit.views.nodes import (
     BOLD_SCALE,
@@ -34,21 +32,43 @@ LEAST_WEIGHT = 1e-4  # of a component that is looked at
 CURVE_HEIGHT, GAP = 30.0, 8.0
 
 
-def places(mixture: Mixture) -> Floats:
+class Distributions(Protocol):
+    """Distributions of numbers, one for each row, as a `Mixture` holds them."""
+
+    weights: Floats
+    components: Any
+    columns: tuple[str, ...]
+    index: Any
+
+    @property
+    def mean(self) -> Floats:
+        """The mean of each row."""
+
+    @property
+    def sd(self) -> Floats:
+        """The standard deviation of each row."""
+
+    def quantile(self, q: Any) -> Floats:
+        """The number below which the share q of each row lies."""
+
+    def pdf(self, x: Any) -> Floats:
+        """The density of each row at some numbers."""
+
+    def __len__(self) -> int: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+def places(mixture: Distributions) -> Floats:
     """Numbers at which to draw the densities of all rows, in ascending order: counts, or enough for smooth curves."""
     low, high = np.nanmin(mixture.quantile(TAIL)), np.nanmax(mixture.quantile(1 - TAIL))
-    if counts(mixture):
+    if mixture.components.counted:
         return np.unique(np.linspace(low, high, POINTS).round())
     components = mixture.components
     means, sds = components.means(), np.sqrt(components.variances())
     seen = np.broadcast_to(mixture.weights > LEAST_WEIGHT, np.broadcast_shapes(mixture.weights.shape, means.shape))
     near = np.stack([np.broadcast_to(means + flank * sds, seen.shape)[seen] for flank in FLANKS])
     return np.unique(np.concatenate([np.linspace(low, high, POINTS), near[(near > low) & (near < high)]]))
-
-
-def counts(mixture: Mixture) -> bool:
-    """Whether its numbers are counts, with nothing between them."""
-    return isinstance(mixture.components, PoissonComponents)
 
 
 class Column(NamedTuple):
@@ -65,14 +85,14 @@ class Column(NamedTuple):
         return cls(label, f"= {number:.6g}")
 
     @classmethod
-    def of(cls, label: str, mixture: Mixture) -> Column:
+    def of(cls, label: str, mixture: Distributions) -> Column:
         """The distribution of one row."""
         if not mixture.components.summarised:
             return cls(label, "a density")
         x = places(mixture)
         y = mixture.pdf(x)[0]
         text, ends = f"{mixture.mean[0]:.4g} ± {mixture.sd[0]:.3g}", (f"{x[0]:.3g}", f"{x[-1]:.3g}")
-        if counts(mixture):
+        if mixture.components.counted:
             x, y = _steps(x), np.repeat(y, 2)
         across, up = (x - x[0]) / max(x[-1] - x[0], np.finfo(float).tiny), y / y.max()
         return cls(label, text, list(zip(across.tolist(), up.tolist(), strict=True)), ends)

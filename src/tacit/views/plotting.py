@@ -1,4 +1,4 @@
-"""Pictures of queries: functions of one and two inputs with their pieces, staircases that approximate, densities.
+"""Pictures of queries: functions of one and two inputs with their pieces, and staircases that approximate.
 
 Needs matplotlib (the extra `plot`). Every function draws on the axes it is given, or on new ones,
 and returns them.
@@ -15,27 +15,22 @@ from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
-from tacit.base.grid import row_name
 from tacit.base.text import plural
 from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import TestingCPT
 from tacit.model.elements.variable import Label
-from tacit.query.numbers.mixture import Mixture
 from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
 from tacit.views.axes import ACCENT, INK, PALE, Axes, axes_of, plain, with_legend
-from tacit.views.curves import counts, places
 from tacit.views.words import spelled
 
 CURVE_POINTS = 400  # samples of a curve
 SURFACE_POINTS = 80  # samples along each side of a surface
 JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
 NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
-MAX_CURVES = 10  # rows whose densities are drawn
-FAINTEST = 1e-3  # weight of a component that has a line
 
 
 def curve(
@@ -161,38 +156,6 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
     ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
     return with_legend(plain(ax), 3)
-
-
-def density(mixture: Mixture, x: Any = None, ax: Any = None) -> Axes:
-    """The density of each row of a continuous answer, in bold, above those of its weighted components, which are faint.
-
-    `x` are the numbers to draw it at; if left out, almost all of the probability is shown. Of counts, dots are their
-    probabilities.
-
-    >>> import tacit
-    >>> net = tacit.Network()
-    >>> net.add("Fault", cpt=[0.1, 0.9])
-    >>> net.add("heat", ["Fault"], cpt=tacit.Gaussian([90, 60], [8, 4]))
-    >>> density(net.posterior("heat")).get_xlabel()
-    'heat'
-    """
-    if mixture.components.joint:
-        advice = f"draw one of them, e.g. .column({mixture.columns[0]!r})"
-        raise TacitError(f"a curve is of one number, and this is the joint distribution of {mixture.columns}; {advice}")
-    if not 0 < len(mixture) <= MAX_CURVES:
-        raise TacitError(f"a picture has 1 to {MAX_CURVES} rows, got {len(mixture)}; choose some, e.g. mixture[:3]")
-    if x is None and not mixture.components.summarised:
-        raise TacitError(f"where a Density lies is not known; give x=, the numbers to draw {mixture.columns[0]!r} at")
-    ax, x = axes_of(ax), np.asarray(places(mixture) if x is None else x, dtype=np.float64)
-    dots = {"marker": "o", "markersize": 3} if counts(mixture) else {}
-    for row, own in enumerate(mixture):
-        parts = np.exp(own.components.logs(x[None])[0]) * own.weights
-        (line,) = ax.plot(x, parts.sum(axis=1), linewidth=2, label=row_name(mixture.index, row), **dots)
-        heavy = parts[:, own.weights[0] > FAINTEST]
-        if heavy.shape[1] > 1:
-            ax.plot(x, heavy, color=line.get_color(), linewidth=0.8, alpha=0.5)
-    ax.set(xlabel=mixture.columns[0], ylabel="probability" if dots else "density", ylim=(0, None))
-    return with_legend(plain(ax), len(mixture), title="row") if len(mixture) > 1 else plain(ax)
 
 
 def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:

@@ -201,7 +201,7 @@ class Mixture:
 
         See `tacit.plot.density`. It needs matplotlib.
         """
-        from tacit.views.plotting import density
+        from tacit.views.densities import density
 
         return density(self, x, ax)
 
