@@ -16,6 +16,7 @@ WITH_CONTENT = {"semantics", "examples", "tacit"}  # doors that hold more than n
 UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.page"),
     ("tacit.query.network", "tacit.views.drawing"),
+    ("tacit.query.numbers.mixture", "tacit.views.densities"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
     ("tacit.query.network", "tacit.theory.explain"),
     ("tacit.query.network", "tacit.theory.explain_difference"),

@@ -264,7 +264,7 @@ def test_what_needs_states_is_refused_for_numbers(plant):
         lambda: tacit.compile(plant, "heat", ["heat"]): "its own number would be the answer",
         lambda: tacit.compile(plant, "heat").joint(): "is continuous, so there is no joint",
         lambda: tacit.compile(plant, "heat").ask(): "is continuous, so there is no joint",
-        lambda: plant.do({"heat": 1.0}): "do cannot set 'heat', which is continuous",
+        lambda: plant.do({"heat": 1.0}): "do cannot set 'heat': it is continuous",
         lambda: plant.copy().add("Z", ["heat"], cpt=[0.5, 0.5]): "'heat' has a density, and what has a density has no",
         lambda: plant.copy().add("Z", ["x"], cpt=[0.5, 0.5]): "'x, y' has a density, and what has a density has no",
         lambda: definition.posterior(plant, "heat"): "'heat' is continuous: it has no states to enumerate",

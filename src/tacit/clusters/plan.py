@@ -15,7 +15,7 @@ from tacit.base.floats import Floats
 from tacit.base.text import listed
 from tacit.evidence.column_names import warn_missing
 from tacit.evidence.read import AmbiguousEvidenceError, first_state
-from tacit.evidence.tables.columns import Source, columns_of, find, floats_of, refuse_misspelt
+from tacit.evidence.tables.columns import Source, column_names, columns_of, find, floats_of, refuse_misspelt
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.model.elements.variable import Variable, similar, state_column
 
@@ -48,6 +48,8 @@ class Columns:
         return {source.variable.name: self._values(source, rows) for source in self.sources}
 
     def _values(self, source: Source, rows: Any) -> Any:
+        if source.variable.continuous:
+            return source.numbers({name: floats(name, rows[name]) for name in source.columns})
         if source.per_state:
             return np.column_stack([floats(name, rows[name]) for name in source.columns])
         (column,) = source.columns
@@ -64,7 +66,7 @@ def planned(
     present = set(texts)
     sources = [source for variable in variables if (source := find(variable, present)) is not None]
     used = {*columns_of(sources), *kept}
-    expected = [variable.name for variable in variables]
+    expected = column_names(variables)
     refuse_misspelt(expected, texts, [name for name in texts if name not in used])
     if not sources:
         raise EvidenceError(f"no column of the table is evidence ({listed(expected, MAX_NAMES)}); {has(names)}")
@@ -83,6 +85,8 @@ def _soft(sources: Sequence[Source], likelihoods: Sequence[str]) -> frozenset[st
             hint = similar(name, by_name)
             raise EvidenceError(f"likelihoods= names {name!r}, on which the table has no evidence{hint}")
         variable = by_name[name].variable
+        if variable.continuous:
+            raise EvidenceError(f"likelihoods= names {name!r}, which is continuous: a number is a value of it")
         if variable.bins is not None:
             raise EvidenceError(f"likelihoods= names {name!r}, whose states are intervals: a number is a value of it")
         if variable.card != 2:

@@ -36,8 +36,8 @@ class Request:
     def scorer(self, columns: Sequence[Any]) -> Scorer:
         """The plan for a table with these columns; an error if they do not fit."""
         self.tac.numbers()  # an error, now rather than in a worker, where some are not set
-        keep = self._kept(columns)
-        scorer = Scorer(self._query, self.wanted, self._columns(columns, keep), keep, self._fields())
+        keep, fields = self._kept(columns), self._fields()
+        scorer = Scorer(self._query, self.wanted, self._columns(columns, keep), keep, fields)
         for name in repeated([*keep, *(name for name, _ in scorer.fields)])[:1]:
             raise TacitError(
                 f"the answer would have two columns {name!r}; give the result another name with names=, or do not keep "
@@ -129,7 +129,9 @@ class Scorer:
 
 
 def posteriors(tac: TAC) -> PosteriorColumns:
-    """The columns of the posterior of a query."""
+    """The columns of the posterior of a query; of a continuous one, of its mean, standard deviation and quantiles."""
+    if tac.asks_for_numbers:
+        return PosteriorColumns(((str(tac.query),),))
     tac.require_query("posterior")
     tac.require_posterior()
     return PosteriorColumns((tac.question.query,), dtype=tac.dtype)

@@ -40,7 +40,11 @@ class Remote(Generic[T]):
     """
 
     def __init__(self, thing: T) -> None:
-        self._packed = pickle.dumps(thing, protocol=5)
+        try:
+            self._packed = pickle.dumps(thing, protocol=5)
+        except (AttributeError, TypeError, pickle.PicklingError) as error:
+            remedy = "the function of a Density must be one of a module, no lambda"
+            raise TacitError(f"this cannot be sent to the workers: {error}; {remedy}") from None
 
     def get(self) -> T:
         """The copy of this process."""

@@ -33,7 +33,11 @@ def network_to_dict(net: Model) -> dict[str, Any]:
         lists = {"states": list(net.states(name)), "parents": list(net.parents(name))}
         bins = {} if (edges := net.bins(name)) is None else {"bins": edges_to_json(edges)}
         columns = {"columns": list(net.variable(name).columns)} if net.variable(name).continuous else {}
-        nodes.append({"name": name, **lists, **bins, **columns, "cpt": cpt_to_dict(net.cpt(name))})
+        try:
+            cpt = cpt_to_dict(net.cpt(name))
+        except NetworkError as error:
+            raise NetworkError(f"node {name!r}: {error}") from None
+        nodes.append({"name": name, **lists, **bins, **columns, "cpt": cpt})
     selection = {} if net.selection == "ancestral" else {"selection": net.selection}
     version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
     version = 3 if any("bins" in node for node in nodes) else version
@@ -135,7 +139,8 @@ def cpt_to_dict(cpt: AnyCPT) -> dict[str, Any]:
             parts = {part: _nullable(numbers) for part, numbers in cpt.parts().items()}
             return {"kind": cpt.kind, **parts, "learn": cpt.learn} | tie
         case Density():
-            raise NetworkError("a Density is a function of Python, which no file holds; save another density")
+            remedy = "give the node a Gaussian, LogNormal or Poisson, or keep the code that builds the network"
+            raise NetworkError(f"a Density is a function of Python, which no file holds; {remedy}")
 
 
 def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:

@@ -111,6 +111,10 @@ class FactorGraph:
             raise NetworkError(f"there is no variable {name!r} in the graph{similar(name, self._variables)}")
         return self._variables[name]
 
+    def named(self, name: str) -> str:
+        """The variable of a name, which has no columns of numbers here; an error if there is none."""
+        return self.variable(name).name
+
     def states(self, name: str) -> tuple[Label, ...]:
         """The labels of a variable's states."""
         return self.variable(name).states

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tacit.base.html import table
 from tacit.base.text import plural, quote, short
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import AnyDensity
 from tacit.model.graph import Node
 from tacit.model.model import Model
 
@@ -17,7 +18,8 @@ def network_html(net: Model) -> str:
     rows = []
     for name in shown:
         node = net.node(name)
-        cells = (name, ", ".join(map(str, node.variable.states)), ", ".join(node.parents), cpt_kind(node))
+        states = ", ".join(map(str, net.states(name))) or "numbers"
+        cells = (name, states, ", ".join(node.parents), cpt_kind(node))
         rows.append(tuple(map(short, cells)))
     notes = [f"... and {len(net) - len(shown)} more"] if len(net) > len(shown) else ()
     shaded = [i for i, name in enumerate(shown) if net.cpt(name).testing]
@@ -33,15 +35,20 @@ def cpt_kind(node: Node) -> str:
         return f"testing ({how}){tables}, {plural(cpt.thresholds.size, 'threshold')}{', learned' * cpt.learn}"
     if isinstance(cpt, CPT):
         return f"{plural(cpt.table.size, 'parameter')}{', learned' * cpt.learn}"
+    if isinstance(cpt, AnyDensity):
+        size = sum(part.size for part in cpt.parts().values())
+        numbers = f", {plural(size, 'parameter')}" if size else ""
+        return f"{cpt.kind}{numbers}{', learned' * cpt.learn}"
     return repr(cpt)
 
 
 def network_dot(net: Model) -> str:
-    """A Graphviz drawing; testing nodes are shaded."""
+    """A Graphviz drawing; testing nodes are shaded, continuous ones are boxes."""
     lines = [f"digraph {quote(net.name or 'network')} {{", '  node [shape=ellipse, fontname="Helvetica"];']
     for name in net.variables:
         shade = " [style=filled, fillcolor=lightgrey]" if net.cpt(name).testing else ""
-        lines.append(f"  {quote(name)}{shade};")
+        shape = " [shape=box, style=rounded]" if net.variable(name).continuous else ""
+        lines.append(f"  {quote(name)}{shade}{shape};")
     for name in net.variables:
         lines.extend(f"  {quote(parent)} -> {quote(name)};" for parent in net.parents(name))
     return "\n".join([*lines, "}"]) + "\n"

@@ -14,9 +14,13 @@ import pyarrow as pa
 from tacit.base.errors import TacitError
 from tacit.base.floats import flat
 from tacit.evidence.column import Evidence
-from tacit.evidence.tables.columns import written, written_type
-from tacit.query.answer import quietly
+from tacit.evidence.tables.columns import column_names, written, written_type
+from tacit.model.densities import Density
+from tacit.model.elements.variable import Variable
+from tacit.query.answer import Answer, quietly
 from tacit.query.network import Network
+from tacit.query.numbers.mixture import IN_FILES
+from tacit.query.options import checked_query
 from tacit.query.probabilities import joint_columns
 from tacit.query.tac import TAC
 
@@ -42,7 +46,8 @@ class AnswerColumns:
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
         """The names of the columns, and their pyarrow types: a column for each variable, if nothing else is said."""
-        return [(name, written_type(net.variable(name))) for name in self.names or net.variables]
+        variables = [_variable(net, name) for name in self.names or net.variables]
+        return [(name, written_type(variable)) for variable in variables for name in column_names([variable])]
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """The columns for some rows, answered by the compiled queries."""
@@ -51,7 +56,10 @@ class AnswerColumns:
 
 @dataclass(frozen=True)
 class PosteriorColumns(AnswerColumns):
-    """The posteriors of groups of variables; more than one variable in a group are asked for together."""
+    """The posteriors of groups of variables; more than one variable in a group are asked for together.
+
+    Of a continuous variable, the mean, the standard deviation and quantiles of each of its columns.
+    """
 
     groups: tuple[tuple[str, ...], ...]
     argmax: bool = False
@@ -71,6 +79,11 @@ class PosteriorColumns(AnswerColumns):
         kind = pa.from_numpy_dtype(self.dtype)
         fields: list[tuple[str, Any]] = []
         for group in self.groups:
+            checked_query(net, group if len(group) > 1 else group[0])  # an error where one of several is continuous
+            if numbers := _numbers(net, group):
+                self._check(net, group)
+                fields += [(f"{name}.{part}", pa.float64()) for name in numbers for part in IN_FILES]
+                continue
             fields += [(name, kind) for name in _combinations(net, group)]
             if self.argmax:
                 fields += [(f"{name}.argmax", written_type(net.variable(name))) for name in group]
@@ -78,21 +91,40 @@ class PosteriorColumns(AnswerColumns):
 
     def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
         """Probabilities, the states of the largest, and the logarithm of the probability of the evidence."""
-        columns = []
+        columns: list[Any] = []
+        answer = None
         for group, tac in zip(self.groups, tacs, strict=True):
-            answer = tac.ask(known)
-            with quietly():
-                posterior = answer.posterior
-            table = flat(posterior)
-            impossible = np.isnan(table[:, 0])
-            columns += [pa.array(column, mask=impossible) for column in table.T]
-            best = np.unravel_index(table.argmax(axis=1), posterior.shape[1:]) if self.argmax else ()
-            for name, codes in zip(group, best, strict=self.argmax):
-                labels = written(net.variable(name), net.states(name))
-                columns.append(labels.take(pa.array(codes, mask=impossible)))
+            if numbers := _numbers(net, group):
+                columns += _of_mixture(tac, numbers, known)
+            else:
+                answer = tac.ask(known)
+                columns += self._of_states(net, group, answer)
         if self.log_evidence:
-            columns.append(pa.array(answer.log_evidence))
+            columns.append(pa.array(tacs[0].log_evidence(known) if answer is None else answer.log_evidence))
         return columns
+
+    def _of_states(self, net: Network, group: tuple[str, ...], answer: Answer) -> list[Any]:
+        with quietly():
+            posterior = answer.posterior
+        table = flat(posterior)
+        impossible = np.isnan(table[:, 0])
+        columns = [pa.array(column, mask=impossible) for column in table.T]
+        best = np.unravel_index(table.argmax(axis=1), posterior.shape[1:]) if self.argmax else ()
+        for name, codes in zip(group, best, strict=self.argmax):
+            labels = written(net.variable(name), net.states(name))
+            columns.append(labels.take(pa.array(codes, mask=impossible)))
+        return columns
+
+    def _check(self, net: Network, group: tuple[str, ...]) -> None:
+        """Refuse what a continuous variable has no columns for."""
+        name = net.named(group[0])
+        if isinstance(net.density(name), Density):
+            problem = "has a Density, of which no mean and no quantile is known"
+            raise TacitError(f"the query, {group[0]!r}, {problem}; use tac.posterior(rows).pdf(x)")
+        if self.argmax:
+            raise TacitError(
+                f"the query, {group[0]!r}, is continuous and has no most probable state; ask without argmax"
+            )
 
 
 @dataclass(frozen=True)
@@ -115,7 +147,7 @@ class MostProbable(AnswerColumns):
         (tac,) = tacs
         with quietly():
             best = tac.map(known) if self.names else tac.mpe(known)
-        columns = [written(net.variable(name), labels) for name, labels in best.states.items()]
+        columns = [written(_variable(net, name), labels) for name, labels in best.states.items()]
         columns.append(pa.array(best.log_probability))
         if self.log_evidence:
             columns.append(pa.array(tac.log_evidence(known)))
@@ -147,7 +179,26 @@ class SampleColumns(AnswerColumns):
             seed = int(np.random.SeedSequence(self.seeds).generate_state(1, np.uint64)[0])
         with quietly():
             drawn = tac.sample(known, seed=seed)
-        return [written(net.variable(name), labels[:, 0]) for name, labels in drawn.items()]
+        return [written(_variable(net, name), labels[:, 0]) for name, labels in drawn.items()]
+
+
+def _of_mixture(tac: TAC, names: tuple[str, ...], known: Evidence) -> list[Any]:
+    """Mean, standard deviation and quantiles of some columns of numbers."""
+    with quietly():
+        mixture = tac.posterior(known)
+    summaries = np.concatenate([mixture.summary(name).T for name in names])
+    return [pa.array(column, mask=np.isnan(column)) for column in summaries]
+
+
+def _variable(net: Network, column: str) -> Variable:
+    """The variable that a column is of."""
+    return net.variable(net.named(column))
+
+
+def _numbers(net: Network, group: tuple[str, ...]) -> tuple[str, ...]:
+    """The columns of numbers that a group asks for; none where it asks for states."""
+    variable = _variable(net, group[0])
+    return variable.columns if group[0] == variable.name else group if variable.continuous else ()
 
 
 def _combinations(net: Network, names: Sequence[str]) -> list[str]:

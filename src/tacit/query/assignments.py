@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 from numpy.typing import DTypeLike, NDArray
 
-from tacit.base.errors import TacitError
+from tacit.base.errors import NetworkError, TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability, row_name
 from tacit.base.html import table
@@ -223,7 +224,8 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     states = {name: _labels(net.variable(name), chosen[name], impossible) for name in names}
     for name in numbers:
         components = _components(net, name, chosen, impossible.shape)
-        own = expected(net.density(name), net.variable(name), components, known.columns.get(name))
+        with _naming(name):
+            own = expected(net.density(name), net.variable(name), components, known.columns.get(name))
         states |= {column: np.where(impossible, np.nan, values) for column, values in own.items()}
     return Assignment(states, log_probability, index_of(evidence, known.rows))
 
@@ -275,10 +277,20 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
     for place, name in enumerate(numeric):
         random = np.random.Generator(np.random.SFC64([seed, place, 0, 2]))
         components = _components(net, name, codes, (*impossible.shape, number))
-        values = drawn_numbers(net.density(name), net.variable(name), components, known.columns.get(name), random)
+        with _naming(name):
+            values = drawn_numbers(net.density(name), net.variable(name), components, known.columns.get(name), random)
         drawn |= {column: np.where(impossible[:, None], np.nan, own) for column, own in values.items()}
     ordered = [column for name in query.variables for column in net.variable(name).columns or (name,)]
     return Samples({column: drawn[column] for column in ordered})
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the node in an error about its density."""
+    try:
+        yield
+    except NetworkError as error:
+        raise NetworkError(f"node {name!r}: {error}") from None
 
 
 def _components(net: Model, name: str, codes: Mapping[str, Codes], shape: tuple[int, ...]) -> NDArray[np.intp]:

@@ -103,7 +103,7 @@ class Network(Model):
         """
         if not isinstance(states, Mapping):
             raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
-        fixed = {name: _fixed(self.variable(name), state) for name, state in states.items()}
+        fixed = {name: _fixed(self.variable(self.named(name)), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
 
     def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
@@ -619,7 +619,8 @@ def _chosen_intervals(
 def _fixed(own: Variable, state: Any) -> Node:
     """A node without parents that is sure of its state."""
     if own.continuous:
-        raise NetworkError(f"do cannot set {own.name!r}, which is continuous; nothing is below it that would change")
+        problem = "it is continuous, and nothing is below it, so setting it changes nothing else"
+        raise NetworkError(f"do cannot set {own.name!r}: {problem}; leave it out")
     possible = np.zeros(0)
     with suppress(EvidenceError):
         column, single = read_column(own, state)

@@ -19,6 +19,7 @@ from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
 from tacit.model.elements.variable import Label, Variable, similar, state_column
+from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
 MAX_COLUMNS = 10
@@ -157,10 +158,10 @@ class Probabilities(NDArrayOperatorsMixin):
         return self._grid().html()
 
 
-class Marginals(dict[str, Any]):
+class Marginals(dict[str, Probabilities | Mixture]):
     """The posteriors of all variables, each with its labels; a dictionary that prints and converts as one table.
 
-    The `Mixture` of a continuous variable is in the dictionary only.
+    Of a column of numbers, the table has the mean, the standard deviation and quantiles.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -174,22 +175,18 @@ class Marginals(dict[str, Any]):
               hi     0.000000  1.000000
     """
 
-    @property
-    def _tables(self) -> dict[str, Probabilities]:
-        return {name: posterior for name, posterior in self.items() if isinstance(posterior, Probabilities)}
-
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each state of each variable.
 
         The columns have two levels, `variable` and `state`.
         """
         pandas = package("pandas", "frames")
-        if not (tables := self._tables):
+        if not self:
             return pandas.DataFrame()
-        keys = [(name, state) for name, posterior in tables.items() for state in posterior.states[0]]
+        keys = [(name, head) for name, posterior in self.items() for head in _heads(posterior)]
         columns = pandas.MultiIndex.from_tuples(keys, names=["variable", "state"])
-        values = np.concatenate([posterior.array for posterior in tables.values()], axis=1)
-        return pandas.DataFrame(values, index=next(iter(tables.values())).index, columns=columns)
+        values = np.concatenate([_table(posterior) for posterior in self.values()], axis=1)
+        return pandas.DataFrame(values, index=next(iter(self.values())).index, columns=columns)
 
     def to_polars(self) -> Any:
         """A polars frame with a column for each state of each variable, such as `B.true`."""
@@ -200,26 +197,59 @@ class Marginals(dict[str, Any]):
         return package("pyarrow", "cli").table(self.columns())
 
     def columns(self) -> dict[str, Floats]:
-        """A column (rows,) for each state of each variable, by its name: `B.true`."""
-        return _by_name(column for posterior in self._tables.values() for column in posterior.columns().items())
+        """A column (rows,) for each state of each variable, by its name: `B.true`; of numbers, such as `heat.mean`."""
+        return _by_name(column for name, posterior in self.items() for column in _named(name, posterior))
 
     def _grid(self) -> Grid:
         """A line for each state of each variable: there are more of them than rows that are looked at together."""
-        tables = self._tables
-        first = next(iter(tables.values()))
+        first = next(iter(self.values()))
         rows = ends(len(first), MAX_COLUMNS)
-        lines = [(posterior, state) for posterior in tables.values() for state in range(posterior.shape[1])]
+        lines = [(name, place) for name, posterior in self.items() for place in range(len(_heads(posterior)))]
         shown = ends(len(lines), MAX_LINES)
-        body = [_line(rows, None if place is None else lines[place]) for place in shown]
+        body = [self._line(rows, None if place is None else lines[place]) for place in shown]
         hidden = None in rows or None in shown
-        note = f"[{len(lines):,} states of {len(tables):,} variables x {len(first):,} rows]" if hidden else ""
+        note = f"[{len(lines):,} states of {len(self):,} variables x {len(first):,} rows]" if hidden else ""
         return Grid([("variable", "state", *(row_name(first.index, row) for row in rows))], body, stubs=2, note=note)
 
+    def _line(self, rows: Sequence[int | None], what: tuple[str, int] | None) -> tuple[str, ...]:
+        """The cells of a line: variable, state, and its probability in each row; or a part of what numbers tell."""
+        if what is None:
+            return (GAP,) * (2 + len(rows))
+        name, place = what
+        posterior, known = self[name], [row for row in rows if row is not None]
+        some = posterior[known].summary(name) if isinstance(posterior, Mixture) else posterior.array[known]
+        written = iter(
+            [f"{x:.6g}" if isinstance(posterior, Mixture) else probability(float(x)) for x in some[:, place]]
+        )
+        cells = [GAP if row is None else next(written) for row in rows]
+        return name if place == 0 else "", str(_heads(posterior)[place]), *cells
+
     def __repr__(self) -> str:
-        return str(self._grid()) if self._tables else super().__repr__()
+        return str(self._grid()) if self else "{}"
 
     def _repr_html_(self) -> str | None:
-        return self._grid().html() if self._tables else None
+        return self._grid().html() if self else None
+
+
+def _heads(posterior: Probabilities | Mixture) -> tuple[Label, ...]:
+    """What the columns of a posterior are about: states, or parts of what numbers tell; a Density tells none."""
+    if isinstance(posterior, Mixture):
+        return SUMMARY if posterior.components.summarised else ()
+    return posterior.states[0]
+
+
+def _table(posterior: Probabilities | Mixture) -> Floats:
+    """The columns of a posterior: (rows, heads)."""
+    if not isinstance(posterior, Mixture):
+        return posterior.array
+    return posterior.summary(posterior.columns[0]) if _heads(posterior) else np.empty((len(posterior), 0))
+
+
+def _named(name: str, posterior: Probabilities | Mixture) -> Iterable[tuple[str, Floats]]:
+    """The columns of a posterior by their names in files."""
+    if not isinstance(posterior, Mixture):
+        return posterior.columns().items()
+    return zip((f"{name}.{part}" for part in IN_FILES), np.ascontiguousarray(_table(posterior).T), strict=False)
 
 
 class Information(dict[str, Floats]):
@@ -350,12 +380,3 @@ def _by_name(columns: Iterable[tuple[str, Floats]]) -> dict[str, Floats]:
 
 def _cells(values: Floats, row: int | None, columns: Sequence[int | None]) -> list[str]:
     return [GAP if row is None or c is None else probability(float(values[row, c])) for c in columns]
-
-
-def _line(rows: Sequence[int | None], what: tuple[Probabilities, int] | None) -> tuple[str, ...]:
-    """The cells of a line: variable, state, and its probability in each row."""
-    if what is None:
-        return (GAP,) * (2 + len(rows))
-    posterior, state = what
-    name = posterior.variables[0] if state == 0 else ""
-    return name, str(posterior.states[0][state]), *_cells(posterior.array.T, state, rows)

@@ -153,7 +153,7 @@ class Query(CompiledQuery):
             return self._one_row
         engine = self._engine
         single = None if engine is None else engine.single()
-        if single is None or len(self.question.query) != 1 or self.refused is not None:
+        if single is None or len(self.question.query) != 1 or self.refused is not None or self.asks_for_numbers:
             return None
         known = dict(self.question.given)
         variables = [self.network.variable(name) for name in (*self.evidence, *known)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
@@ -128,29 +128,6 @@ class TAC(UserQuery):
 
     network: Network
 
-    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
-        """The distribution of the query, given each row of evidence.
-
-        P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero. Of several
-        query variables, their joint posterior: (rows, states of the first, states of the second, ...). With `labels`,
-        the same with the names of states and rows: it prints as a table, and converts to a frame. Of a continuous
-        query, a `Mixture`: densities of numbers for all rows.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
-        B      true     false
-        0  0.469231  0.530769
-        1  0.676000  0.324000
-        >>> net = tacit.Network()
-        >>> net.add("Fault", cpt=[0.1, 0.9])
-        >>> net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
-        >>> net.add("Alarm", ["Fault"], cpt=[[0.9, 0.1], [0.01, 0.99]])
-        >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
-        array([87.27, 60.34])
-        """
-        return super().posterior(evidence, labels)  # type: ignore[call-overload]
-
     def mean(self, evidence: EvidenceLike | None = None) -> Floats:
         """The mean of the query, an interval variable, given each row of evidence: (rows,).
 
@@ -166,7 +143,7 @@ class TAC(UserQuery):
         array([37., 19.])
         """
         if self.asks_for_numbers:
-            return self._mixture(evidence).mean
+            return self.mixture(evidence).mean
         return means(self.variable, self.posterior(evidence))
 
     def quantile(self, evidence: EvidenceLike | None = None, q: float | Sequence[float] = 0.5) -> Floats:
@@ -182,7 +159,7 @@ class TAC(UserQuery):
         array([[10., 20., 40.]])
         """
         if self.asks_for_numbers:
-            return self._mixture(evidence).quantile(q)
+            return self.mixture(evidence).quantile(q)
         return quantiles(self.variable, self.posterior(evidence), q)
 
     def selected(self, evidence: EvidenceLike | None = None) -> dict[str, Selected]:
@@ -346,7 +323,7 @@ class TAC(UserQuery):
         count as they are given and are not scaled to sum to 1. Outputs are `posterior` (rows, states), NaN where the
         evidence has probability zero, and `log_evidence` (rows,). The model's metadata has the labels of all states.
         It cannot compute a row again whose numbers leave the range of floats, as `posterior` does: of such rows it may
-        answer wrongly (see "Small numbers" in the documentation).
+        answer wrongly (see "Small numbers" in the documentation). Continuous variables are refused.
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"

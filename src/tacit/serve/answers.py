@@ -17,8 +17,10 @@ from tacit.compiler.prune import relevant
 from tacit.evidence.column import Evidence
 from tacit.model.cpt import TestingCPT
 from tacit.query.answer import Answer
+from tacit.query.assignments import Labels
 from tacit.query.marginals import information as information_of
 from tacit.query.network import Network
+from tacit.query.numbers.mixture import IN_FILES
 from tacit.query.selection import join_rows
 from tacit.query.sensitivity import Entry
 from tacit.query.sensitivity import sensitivity as sensitivity_of
@@ -64,7 +66,7 @@ class QueryTask:
             return self.at_hand
         evidence = self.known
         for name in self.asked:
-            self.net.node(name)  # an error, before anything is compiled
+            self.net.named(name)  # an error, before anything is compiled
         self.deadline.check()
         return self.queries.of(self.fields.query, evidence)
 
@@ -84,7 +86,12 @@ class QueryTask:
     @cached_property
     def states(self) -> int:
         """The number of joint states of the query variables; a repeated name is an error elsewhere."""
-        return prod(self.net.variable(name).card for name in dict.fromkeys(self.asked))
+        return prod(self.net.variable(self.net.named(name)).card for name in dict.fromkeys(self.asked))
+
+    def columns(self, name: str) -> tuple[str, ...]:
+        """The columns of numbers that are meant by a name; none where it is that of a variable with states."""
+        variable = self.net.variable(self.net.named(name))
+        return variable.columns if name == variable.name else (name,)
 
     def test_numbers(self, tac: TAC) -> int:
         """The numbers for each row that tell how testing nodes were decided; 0, unless they are asked for."""
@@ -113,6 +120,8 @@ class QueryTask:
 
 def posterior(task: QueryTask) -> dict[str, Any]:
     """P*(query) for every row."""
+    if len(task.asked) == 1 and (columns := task.columns(task.asked[0])):
+        return _distribution(task, columns)
     task.require_few(task.states)  # before anything is compiled
     tac = task.tac()
     task.require_few(task.states + task.test_numbers(tac))
@@ -126,21 +135,47 @@ def posterior(task: QueryTask) -> dict[str, Any]:
     }
 
 
+def _distribution(task: QueryTask, columns: Sequence[str]) -> dict[str, Any]:
+    """The distribution of a continuous query for every row."""
+    task.require_few(len(IN_FILES) * len(columns))
+    tac = task.tac()
+    mixtures, logs = [], []
+    for block in task.blocks(tac):
+        mixtures.append(tac.posterior(block))
+        logs.append(tac.log_evidence(block))
+    numbers = {name: _summaries([mixture.summary(name) for mixture in mixtures]) for name in columns}
+    return {"query": task.fields.query, "numbers": numbers, "log_evidence": _joined(logs)}
+
+
+def _summaries(blocks: Sequence[Floats]) -> dict[str, Any]:
+    """Mean, standard deviation and quantiles by name, from those (rows, 5) of some rows at a time."""
+    return dict(zip(IN_FILES, as_json(np.concatenate(blocks).T), strict=True))
+
+
 def marginals(task: QueryTask) -> dict[str, Any]:
     """The posteriors of all variables, or of some, for every row."""
-    wanted = task.net.variables if task.fields.variables is None else task.fields.variables
-    states = sum(task.net.variable(name).card for name in wanted)
+    named = task.net.variables if task.fields.variables is None else task.fields.variables
+    wanted = [name for name in named if not task.columns(name)]
+    columns = [column for name in named for column in task.columns(name)]
+    states = sum(task.net.variable(name).card for name in wanted) + len(IN_FILES) * len(columns)
     task.require_few(states)  # before anything is compiled
     tac = task.queries.of_all()
     task.require_few(states + task.test_numbers(tac))
+    numbers: dict[str, list[Floats]] = {column: [] for column in columns}
     posteriors, answers = [], []
     for block in task.blocks(tac):
         answers.append(tac.ask(block, selected=task.fields.tests))
         task.deadline.check()
-        every = tac.marginals(block)
+        every: dict[str, Any] = tac.marginals(block)
         posteriors.append({name: every[name] for name in wanted})
+        for column in columns:  # there is nothing to say of one that is known in all rows
+            known = column not in every
+            numbers[column].append(
+                np.full((block.rows, len(IN_FILES)), np.nan) if known else every[column].summary(column)
+            )
     return {
         "posteriors": {name: _joined(block[name] for block in posteriors) for name in wanted},
+        **({"numbers": {name: _summaries(blocks) for name, blocks in numbers.items()}} if columns else {}),
         "log_evidence": _joined(answer.log_evidence for answer in answers),
         **_tests(task, answers),
     }
@@ -152,7 +187,7 @@ def mpe(task: QueryTask) -> dict[str, Any]:
     tac = task.queries.of(None, task.known)
     best = [tac.mpe(block) for block in task.blocks(tac)]
     return {
-        "states": {name: [s for block in best for s in block.states[name].tolist()] for name in task.net.variables},
+        "states": {name: [s for block in best for s in _plain(block.states[name])] for name in best[0].states},
         "log_probability": _joined(block.log_probability for block in best),
     }
 
@@ -166,13 +201,19 @@ def sample(task: QueryTask) -> dict[str, Any]:
         tac.sample(block, n, None if seed is None else seed + number)  # one block has the samples of Python
         for number, block in enumerate(task.blocks(tac, at_most=max(1, BLOCK_ROWS // n)))
     ]
-    return {"states": {name: [s for block in blocks for s in block[name].tolist()] for name in task.net.variables}}
+    return {"states": {name: [s for block in blocks for s in _plain(block[name])] for name in blocks[0]}}
+
+
+def _plain(labels: Labels) -> list[Any]:
+    """Labels, or numbers, as JSON has them: null for numbers that do not exist."""
+    return as_json(labels) if labels.dtype.kind == "f" else labels.tolist()  # type: ignore[no-any-return]
 
 
 def explain(task: QueryTask) -> dict[str, Any]:
     """Why each row gets its answer."""
     tac = task.tac()
-    cpts = map(task.net.cpt, relevant(task.net, [*task.asked, *task.known.columns]))
+    asked = map(task.net.named, task.asked)
+    cpts = map(task.net.cpt, relevant(task.net, [*asked, *task.known.columns]))
     task.require_few(NUMBERS_PER_TEST * sum(cpt.thresholds.size for cpt in cpts if isinstance(cpt, TestingCPT)))
     explanations: list[dict[str, Any]] = []
     for block in task.blocks(tac, at_most=1):
@@ -211,7 +252,7 @@ def information(task: QueryTask) -> dict[str, Any]:
     task.require_few_sweeps()
     tac = task.tac()
     drops = [information_of(tac, block, pause=task.deadline.check) for block in task.blocks(tac)]
-    information = {name: _joined(block[name] for block in drops) for name in task.net.variables}
+    information = {name: _joined(block[name] for block in drops) for name in drops[0]}
     return {"query": task.fields.query, "information": information}
 
 

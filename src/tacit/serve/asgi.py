@@ -113,6 +113,7 @@ class Service:
                     "name": name,
                     "states": list(net.states(name)),
                     **_bins(net, name),
+                    **({"columns": list(net.variable(name).columns)} if net.variable(name).continuous else {}),
                     "parents": list(net.parents(name)),
                     "testing": name in net.testing_nodes,
                 }

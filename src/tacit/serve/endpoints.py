@@ -27,7 +27,12 @@ def _object(about: str = "", /, **properties: Schema) -> Schema:
 
 def _with_tests(**properties: Schema) -> Schema:
     """An object that has all these properties, and may have tests."""
-    return _object(**properties, tests=_by_name(_ref("Tests"))) | {"required": list(properties)}
+    return _with(_object(**properties), tests=_by_name(_ref("Tests")))
+
+
+def _with(form: Schema, **optional: Schema) -> Schema:
+    """An object that may also have other properties."""
+    return form | {"properties": form["properties"] | optional}
 
 
 def _each(names: str, form: Schema) -> dict[str, Schema]:
@@ -66,7 +71,8 @@ SCHEMAS: dict[str, Schema] = {
     "State": {"type": ["string", "number", "boolean"]},
     "Value": {
         "description": "A state; the likelihood of the first of two states, unless labels are numbers or spell them: "
-        "then a number is a state; a likelihood for each state, in their order or by name; or null, for no evidence.",
+        "then a number is a state; a likelihood for each state, in their order or by name; of a continuous variable a "
+        "number, by the name of its column; or null, for no evidence.",
         "oneOf": [
             {"type": ["string", "number", "boolean", "null"]},
             _list({"type": "number"}),
@@ -112,6 +118,11 @@ SCHEMAS: dict[str, Schema] = {
         variables=_list(_object(name=TEXT, states=_list(_ref("State")), parents=_list(TEXT), testing=TRUTH)),
         limits=_by_name({"type": "number"}),
     ),
+    "Numbers": _object(
+        "The distribution of the numbers of one column: for each row, their mean, their standard deviation and three "
+        "quantiles; null where the number is known, or the evidence impossible.",
+        **_each("mean sd 5% 50% 95%", _list(NUMBER)),
+    ),
     "Error": _object(error=TEXT),
 }
 
@@ -147,14 +158,23 @@ ENDPOINTS = (
     Endpoint(
         "/api/posterior",
         answers.posterior,
-        "The posterior of a variable, or the joint posterior of several",
+        "The posterior of a variable, or the joint posterior of several; of a continuous one its mean and quantiles",
         {"query": QUERY, "tests": WITH_TESTS},
-        _with_tests(
-            query=QUERY,
-            states=_by_name(_list(_ref("State"))),
-            posterior=_list(ARRAY, "For each row, a probability for each state of the query."),
-            log_evidence=LOG_EVIDENCE,
-        ),
+        {
+            "oneOf": [
+                _with_tests(
+                    query=QUERY,
+                    states=_by_name(_list(_ref("State"))),
+                    posterior=_list(ARRAY, "For each row, a probability for each state of the query."),
+                    log_evidence=LOG_EVIDENCE,
+                ),
+                _object(
+                    query=QUERY,
+                    numbers=_by_name(_ref("Numbers"), "Of each column of a continuous query."),
+                    log_evidence=LOG_EVIDENCE,
+                ),
+            ]
+        },
         quick=True,
     ),
     Endpoint(
@@ -162,9 +182,12 @@ ENDPOINTS = (
         answers.marginals,
         "The posteriors of all variables",
         {"variables": _list(TEXT, "The variables that are wanted; all, if left out."), "tests": WITH_TESTS},
-        _with_tests(
-            posteriors=_by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
-            log_evidence=LOG_EVIDENCE,
+        _with(
+            _with_tests(
+                posteriors=_by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
+                log_evidence=LOG_EVIDENCE,
+            ),
+            numbers=_by_name(_ref("Numbers"), "Of each column of the continuous variables, if there are any."),
         ),
     ),
     Endpoint(

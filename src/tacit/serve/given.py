@@ -1,8 +1,9 @@
 """Evidence as JSON says it, read by the same code as evidence in Python.
 
 A value is a state; a number, for a variable of two states the likelihood of its first one; a list of likelihoods; an
-object of likelihoods by state; or null. Rows may differ in kind, as columns in Python may not: what a value means does
-not depend on other rows, nor on whether a number is written as 1 or 1.0, which JavaScript does not tell apart.
+object of likelihoods by state; or null. Of a continuous variable, it is a number or null. Rows may differ in kind, as
+columns in Python may not: what a value means does not depend on other rows, nor on whether a number is written as 1 or
+1.0, which JavaScript does not tell apart.
 """
 
 from __future__ import annotations
@@ -15,13 +16,17 @@ from typing import Any
 import numpy as np
 
 from tacit.base.errors import EvidenceError, TooLargeError
-from tacit.base.text import plural, shown
+from tacit.base.floats import Floats
+from tacit.base.text import listed, plural, shown
 from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.column import Column, Evidence
+from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.frames import smallest
 from tacit.evidence.labels import Codes, error_in_row
+from tacit.evidence.numbers import as_float
 from tacit.evidence.read import read, read_column
 from tacit.evidence.states import numbers_spelled, wrong_states
+from tacit.evidence.tables.columns import column_names
 from tacit.model.elements.variable import Label, Variable, listed_states
 from tacit.model.model import Model
 from tacit.serve.limits import Limits
@@ -51,19 +56,24 @@ def read_given(net: Model, fields: Fields, limits: Limits, deadline: Deadline) -
         soft = {name for row in by_row for name, value in row.items() if isinstance(value, list | dict)}
     if not rows:
         raise EvidenceError("the evidence has no rows; expected at least one")
-    size = sum(length * (net.variable(name).card if name in soft else 1) for name, length in lengths.items())
+    size = sum(length * (net.variable(net.named(name)).card if name in soft else 1) for name, length in lengths.items())
     if size > limits.numbers:
         raise TooLargeError(
             f"the evidence is a table of {size:,} numbers, with those that are left out (limit {limits.numbers:,}); "
             "send several requests"
         )
-    columns = {}
+    columns: dict[str, Column] = {}
+    numbers: dict[str, dict[str, Floats]] = {}
     for name in lengths:
         deadline.check()
         values = lists[name] if by_row is None else [row.get(name) for row in by_row]
-        if (column := _column(net.variable(name), values)) is not None:
+        variable = net.variable(net.named(name))
+        if variable.continuous:
+            numbers.setdefault(variable.name, {})[name] = _numbers(variable, name, values)
+        elif (column := _column(variable, values)) is not None:
             columns[name] = column
-    return Evidence(rows, columns)
+    columns |= {name: _together(net.variable(name), by_name) for name, by_name in numbers.items()}
+    return with_densities(Evidence(rows, columns), net)
 
 
 def _count_rows(by_column: Mapping[str, Any], most: int) -> int:
@@ -88,8 +98,9 @@ def _check_names(net: Model, names: Collection[str]) -> None:
     """Refuse a name that is no variable's, before columns are made of what may be a million names."""
     for name in names:
         checked_name(name, "evidence")
+    columns = set(column_names(map(net.variable, net)))
     for name in names:
-        if name not in net:
+        if name not in net and name not in columns:
             read({name: None}, [net.variable(each) for each in net])
 
 
@@ -109,6 +120,24 @@ def _column(variable: Variable, values: Sequence[Any]) -> Column | None:
     if len(codes) == len(columns):
         return Column(variable, codes=np.maximum.reduce(codes))  # the others are -1, for no evidence
     return Column(variable, soft=reduce(np.multiply, (column.likelihoods() for column in columns)))
+
+
+def _numbers(variable: Variable, name: str, values: Sequence[Any]) -> Floats:
+    """The numbers of one column of a continuous variable, NaN where there is none."""
+    if name not in variable.columns:
+        raise EvidenceError(
+            f" has several columns; give numbers by their names, {listed(variable.columns)}", variable=name
+        )
+    for row, value in enumerate(values):
+        if value is not None and type(value) not in (int, float):
+            raise EvidenceError(f"{shown(value)} is not a number", variable=name, row=row)
+    return np.array([np.nan if value is None else as_float(value) for value in values])
+
+
+def _together(variable: Variable, by_name: Mapping[str, Floats]) -> DensityColumn:
+    """The columns of a continuous variable, of which some may have one number for all rows, or none."""
+    parts = [by_name.get(name, np.full(1, np.nan)) for name in variable.columns]
+    return DensityColumn(variable, np.stack(np.broadcast_arrays(*parts), axis=1))
 
 
 def _codes(variable: Variable, values: Sequence[Any]) -> Codes | None:

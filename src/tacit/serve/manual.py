@@ -55,12 +55,13 @@ def _section(endpoint: Endpoint, net: Network, address: str) -> str:
 
 
 def _example(endpoint: Endpoint, net: Network) -> dict[str, Any]:
-    """A question about the last variable, given the first."""
-    first, last = net.variables[0], net.variables[-1]
+    """A question about the last variable that has states, given the first of all."""
+    first, last = net.variables[0], ([name for name in net if net.states(name)] or list(net))[-1]
     question: dict[str, Any] = {name: EXAMPLES[name] for name in endpoint.fields if name in EXAMPLES}
     if "query" in endpoint.fields:
         question = {"query": last, **question}
-    return question | {"rows": [{first: net.states(first)[0]}] if first != last else [{}]}
+    seen: dict[str, Any] = dict.fromkeys(net.variable(first).columns, 1.0) or {first: net.states(first)[0]}
+    return question | {"rows": [seen] if first != last else [{}]}
 
 
 def _fields(fields: dict[str, Schema]) -> str:

@@ -88,7 +88,8 @@ class Queries:
 
     def _compiled(self, query: QueryNames, evidence: tuple[str, ...], hard: tuple[str, ...] = ()) -> TAC:
         """A compiled query; a small one takes one thread, since others are answered at the same time."""
-        tac = compile(self.net, query, evidence, hard)
+        others = tuple(name for name in evidence if name != query or not self.net.variable(name).continuous)
+        tac = compile(self.net, query, others, hard)
         tac.options = replace(tac.options, threads=1 if _is_cheap(tac) else None)
         return tac
 

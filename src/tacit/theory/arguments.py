@@ -9,6 +9,7 @@ import numpy as np
 from tacit.base.errors import EvidenceError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.evidence.column import Column, Evidence
+from tacit.evidence.density_column import with_densities
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.elements.variable import Label, similar
 from tacit.query.factor_query import FactorQuery
@@ -21,12 +22,20 @@ def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
     if isinstance(tac, FactorQuery):
         raise TacitError("this is a query of a FactorGraph, which has no CPTs; expected a query of a Network")
+    _require_states(tac)
     evidence = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
     for name in tac.hard:
         if name not in evidence.columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query needs in every row; give its state")
         evidence.columns[name].states()  # an error where it is not certain
-    return Evidence(evidence.rows, {**evidence.columns, **tac.given_columns})
+    return with_densities(Evidence(evidence.rows, {**evidence.columns, **tac.given_columns}), tac.network)
+
+
+def _require_states(tac: Query) -> None:
+    """Refuse a continuous query: what is asked here is about the states of a query."""
+    if tac.asks_for_numbers:
+        remedy = "ask about one of the variables that have states"
+        raise TacitError(f"the query, {tac.query!r}, is continuous and has no state that this could be about; {remedy}")
 
 
 def first_state(evidence: Evidence, name: str) -> Floats:
@@ -41,7 +50,7 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
         raise EvidenceError(f"inputs must be a sequence of names, e.g. [{inputs!r}]")
     if inputs is None:
         free = [n for n in tac.evidence if n not in fixed and n not in tac.hard]
-        inputs = [n for n in free if tac.network.variable(n).card == 2]
+        inputs = [n for n in free if len(tac.network.states(n)) == 2]
     names = tuple(dict.fromkeys(inputs))
     for name in names:
         if name not in tac.evidence:
@@ -51,6 +60,9 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
             raise EvidenceError(f"{name!r} takes hard evidence only (hard=); name it in evidence= to make it an input")
         if name in fixed:
             raise EvidenceError(f"{name!r} is an input, but its evidence is given as well; leave one of them out")
+        if tac.network.variable(name).continuous:
+            problem = "is continuous, but an input is the likelihood of a binary variable's first state"
+            raise EvidenceError(f"{name!r} {problem}; give its number instead (given=)")
         card = tac.network.variable(name).card
         if card != 2:
             problem = f"{name!r} has {card} states, but an input is the likelihood of a binary variable's first state"
@@ -63,6 +75,7 @@ def checked_inputs(tac: Query, inputs: Iterable[str] | None, fixed: Mapping[str,
 
 def state_of(tac: Query, state: Label | None) -> int:
     """The position of a state of the query; the first, if left out."""
+    _require_states(tac)
     if state is None:
         return 0
     variable = tac.variable

@@ -115,7 +115,7 @@ class Explanation:
         The single changes of a finding, smallest first, that make another state of the query the most probable one:
         it is removed, or set to another state.
     all_changes
-        Whether findings were set to other states; only removed, where that would be too much work.
+        Whether all findings were set to all other states; only removed, where that would be too much work, and numbers.
     """
 
     query: str
@@ -273,9 +273,10 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
     columns = {n: c for n, c in checked.columns.items() if (c.likelihoods() != 1).any()}  # others say nothing
-    soft = [n for n, c in columns.items() if c.soft is not None and c.variable.card == 2]
+    soft = [n for n, c in columns.items() if c.soft is not None and len(tac.network.states(n)) == 2]
     inputs = [n for n in soft if n not in tac.hard]
-    query = SelectableQuery(tac, inputs, {n: c for n, c in columns.items() if n not in inputs})
+    telling = {n for n, c in checked.columns.items() if n in columns or c.variable.continuous}  # p* has their densities
+    query = SelectableQuery(tac, inputs, {n: c for n, c in checked.columns.items() if n in telling and n not in inputs})
     point = np.array([columns[n].likelihoods()[0, 0] for n in inputs])
     weights = np.ones(len(query.tests))
     for node, tests in query.scope.tests_of.items():

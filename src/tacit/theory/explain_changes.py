@@ -13,7 +13,7 @@ from tacit.evidence.column import Column
 from tacit.model.elements.variable import Label
 from tacit.query.answer import quietly
 from tacit.query.query import Query
-from tacit.theory.findings import Finding, ask_varied
+from tacit.theory.findings import Finding, ask_varied, no_finding
 
 MAX_WORK = 1e10  # multiply-adds of all changes, some seconds, up to which findings are set to other states
 MAX_LINES = 5  # changes that are printed
@@ -53,7 +53,7 @@ def changes(tac: Query, columns: Mapping[str, Column], found: Sequence[Finding])
 
     To remove a finding is less than to set it to another state; of two such changes, the smaller is the one that leaves
     the more probable findings. Where it would be too much work to set each finding to all of its other states, they
-    are only removed: the second answer is whether that was done.
+    are only removed, and so are numbers: the second answer is whether all findings were set to all other states.
     """
     others = list(_settings(columns, found))
     complete = tac.multiply_adds * len(others) <= MAX_WORK
@@ -67,17 +67,20 @@ def changes(tac: Query, columns: Mapping[str, Column], found: Sequence[Finding])
         for (one, to, _), after, log in zip(tried, posterior[1:], logs, strict=True)
         if after.max() > after[best] + CLEARLY  # never where the evidence has become impossible
     ]
-    return tuple(change for *_, change in sorted(flipped, key=lambda one: one[:2])), complete
+    all_states = complete and not any(columns[one.name].variable.continuous for one in found)
+    return tuple(change for *_, change in sorted(flipped, key=lambda one: one[:2])), all_states
 
 
 def _removals(columns: Mapping[str, Column], found: Sequence[Finding]) -> Iterator[tuple[Finding, None, Floats]]:
     for one in found:
-        yield one, None, np.ones(columns[one.name].variable.card)
+        yield one, None, no_finding(columns[one.name])
 
 
 def _settings(columns: Mapping[str, Column], found: Sequence[Finding]) -> Iterator[tuple[Finding, Label, Floats]]:
     for one in found:
         column = columns[one.name]
+        if column.variable.continuous:
+            continue  # there is no end of numbers that it could be changed to
         now = column.likelihoods()[:, 0]
         for place, sure in enumerate(np.eye(column.variable.card)):
             if not np.array_equal(now, sure):

@@ -15,6 +15,7 @@ from tacit.base.html import lines
 from tacit.base.version import package
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
+from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.read import EvidenceLike
 from tacit.evidence.records import is_one_row
 from tacit.model.elements.variable import Label
@@ -23,7 +24,7 @@ from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.conclusions import change, in_lines
 from tacit.theory.explain import one_row
-from tacit.theory.findings import ask_varied, log_odds, raised, said
+from tacit.theory.findings import ask_varied, content, log_odds, raised, said
 
 MAX_SHOWN = 20
 NOTHING = "-"
@@ -192,8 +193,8 @@ def compare(
     rows = read_rows(titles, first, second, lambda row: read_given(tac, row))
     names = [name for name in tac.network if any(name in row.columns for row in rows)]
     columns, others = ({name: _column(tac, row, name) for name in names} for row in rows)
-    new = {name: others[name].likelihoods()[:, 0] for name in names}
-    names = [name for name in names if not np.array_equal(columns[name].likelihoods()[:, 0], new[name])]
+    new = {name: content(others[name]) for name in names}
+    names = [name for name in names if not np.array_equal(content(columns[name]), new[name], equal_nan=True)]
     with quietly():
         alone = ask_varied(tac, columns, [*({name: new[name]} for name in names), new]).posterior
         for name, posterior in zip(titles, alone[[0, -1]], strict=True):
@@ -217,7 +218,10 @@ def compare(
 
 def _column(tac: Query, row: Evidence, name: str) -> Column:
     """What a row says of a variable, which may be nothing."""
-    return row.columns.get(name) or Column(tac.network.variable(name), codes=np.array([MISSING]))
+    variable = tac.network.variable(name)
+    if variable.continuous and name not in row.columns:
+        return DensityColumn(variable, np.full((1, len(variable.columns)), np.nan), tac.network.density(name))
+    return row.columns.get(name) or Column(variable, codes=np.array([MISSING]))
 
 
 def _said(column: Column) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.evidence.column import Column, Evidence
+from tacit.evidence.density_column import DensityColumn
 from tacit.query.answer import Answer, quietly
 from tacit.query.query import Query
 
@@ -57,7 +58,7 @@ def without_each(tac: Query, columns: Mapping[str, Column], names: Sequence[str]
 
     With `together`, there is a last row without the evidence on any of them.
     """
-    nothing = {name: np.ones(columns[name].variable.card) for name in names}
+    nothing = {name: no_finding(columns[name]) for name in names}
     changes = [*({name: nothing[name]} for name in names), *([nothing] if together else [])]
     with quietly():
         return ask_varied(tac, columns, changes).posterior
@@ -66,7 +67,7 @@ def without_each(tac: Query, columns: Mapping[str, Column], names: Sequence[str]
 def ask_varied(tac: Query, columns: Mapping[str, Column], changes: Sequence[Mapping[str, Floats]]) -> Answer:
     """What one row with these columns says, followed by what it says after each change.
 
-    A change has likelihoods (states,) that replace those of some columns; ones remove a finding.
+    A change has what `content` tells of a column, in place of that of some columns; `no_finding` removes a finding.
     """
     removed = {name for change in changes for name, new in change.items() if (new > 0).sum() > 1}
     asked = tac.companion(replace(tac.question, hard=())) if removed & set(tac.hard) else tac
@@ -75,14 +76,28 @@ def ask_varied(tac: Query, columns: Mapping[str, Column], changes: Sequence[Mapp
 
 
 def _varied(column: Column, news: Sequence[Floats | None]) -> Column:
-    """A column of one row many times, with other likelihoods in the rows that have some."""
+    """A column of one row many times, with other likelihoods, or numbers, in the rows that have some."""
     if all(new is None for new in news):
         return column
+    if isinstance(column, DensityColumn):
+        numbers = np.concatenate([column.values, *(column.values if new is None else new[None] for new in news)])
+        return DensityColumn(column.variable, numbers, column.density)
     likelihoods = np.repeat(column.likelihoods(), 1 + len(news), axis=1)
     for row, new in enumerate(news, start=1):
         if new is not None:
             likelihoods[:, row] = new
     return Column(column.variable, soft=likelihoods)
+
+
+def content(column: Column) -> Floats:
+    """What one row says of a variable: likelihoods (states,); of a continuous one, its numbers (columns,)."""
+    return np.asarray(column.values[0] if isinstance(column, DensityColumn) else column.likelihoods()[:, 0])
+
+
+def no_finding(column: Column) -> Floats:
+    """What a row says of a variable that nothing is known of, as `content` tells it."""
+    variable = column.variable
+    return np.full(len(variable.columns), np.nan) if variable.continuous else np.ones(variable.card)
 
 
 def weights_of_evidence(posterior: Floats) -> Floats:
@@ -105,7 +120,11 @@ def log_odds(posterior: Floats) -> Floats:
 
 
 def said(column: Column) -> str:
-    """The evidence of one row in words: a state, or states with their likelihoods (the first of two)."""
+    """The evidence of one row in words: a state, or states with their likelihoods (the first of two); or numbers."""
+    if isinstance(column, DensityColumn):
+        names, numbers = column.variable.columns, column.values[0]
+        known = [(f"{name} " if len(names) > 1 else "", x) for name, x in zip(names, numbers, strict=True)]
+        return ", ".join(f"{name}{x:.6g}" for name, x in known if not np.isnan(x))
     if column.codes is not None:
         return str(column.variable.states[column.codes[0]])
     states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()

@@ -13,6 +13,7 @@ from tacit.base.errors import EvidenceError, NetworkError
 from tacit.base.floats import Floats
 from tacit.base.html import table as html_table
 from tacit.base.text import large, plural
+from tacit.evidence.density_column import scale_of
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.elements.variable import describe
 from tacit.model.model import Model
@@ -24,6 +25,7 @@ from tacit.theory.scope import TIE, Bools, Sides
 from tacit.theory.selectable import SelectableQuery, make_selectable, normalised
 
 MAX_SHOWN = 20
+MAX_LOG_SCALE = 600.0  # of the densities of numbers; e^709 is the largest float
 Ruling = NDArray[np.generic]  # whether plus rules, or which of more than two tables
 
 
@@ -240,6 +242,10 @@ def pieces(
        p*(B=false) = 0.315 - 0.3075 A
     """
     query = make_selectable(tac, inputs, given)
+    if abs(float(scale_of(query.fixed, 1)[0])) > MAX_LOG_SCALE:
+        names = [name for name in query.fixed if tac.network.variable(name).continuous]
+        problem = f"with the numbers of {', '.join(names)}, p*(q) is a density beyond the range of floats"
+        raise EvidenceError(f"{problem}; leave some out of given=, or ask for bounds, which take them")
     for test in np.flatnonzero(query.tests.soft)[:1]:
         problem = f"node {query.threshold(test).node!r} is selected by a sigmoid, so that the query has no pieces"
         raise NetworkError(f"{problem}; make its tests hard with net.with_gamma(None)")
@@ -256,11 +262,16 @@ def pieces(
 
 
 def coefficients(query: SelectableQuery, weights: Floats | Bools) -> Floats:
-    """C_I under selections (tests, selections): (selections, sets of inputs, states of the query)."""
+    """C_I under selections (tests, selections): (selections, sets of inputs, states of the query).
+
+    With numbers among the fixed evidence, they are densities.
+    """
     count, corners = weights.shape[1], unit_vertices(len(query.inputs))
     repeated = np.repeat(np.asarray(weights, dtype=np.float64), corners.shape[1], axis=1)
     joint, exponent = query.joint(np.tile(corners, count), repeated)
-    return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0)
+    with np.errstate(over="ignore"):
+        scale = np.exp(scale_of(query.fixed, 1))
+    return moebius(np.ldexp(joint, exponent).reshape(len(joint), count, -1)).transpose(1, 2, 0) * scale
 
 
 def _conditions(query: SelectableQuery, sides: Sides, margins: Floats, interval: Interval | None) -> list[Condition]:

@@ -116,7 +116,8 @@ class SelectableQuery:
 
     def possible(self, tac: Query, point: Floats) -> bool:
         """Whether evidence has positive probability, what does not bear on the query included."""
-        fixed = {name: column.likelihoods().T for name, column in self.fixed.items() if name in tac.evidence}
+        seen = {name: column for name, column in self.fixed.items() if name in tac.evidence}
+        fixed = {n: column if column.variable.continuous else column.likelihoods().T for n, column in seen.items()}
         moved = {name: np.array([[value, 1 - value]]) for name, value in zip(self.inputs, point, strict=True)}
         return bool(np.isfinite(tac.log_evidence({**fixed, **moved})).all())
 
@@ -251,7 +252,10 @@ class SelectorNetwork:
                 table = np.concatenate([state.prior * np.eye(count) for state in states], axis=1)
                 net.add(self.names[name], parents, len(states) * count, table.reshape(*cpt.thresholds.shape, -1))
                 parents, cpt = (self.names[name],), CPT(np.concatenate([state.rows for state in states]))
-            net.add(name, parents, source.states(name), cpt, bins=source.bins(name))
+            if columns := source.variable(name).columns:
+                net.add(columns, parents, cpt=cpt)
+            else:
+                net.add(name, parents, source.states(name), cpt, bins=source.bins(name))
         return net
 
     @cached_property

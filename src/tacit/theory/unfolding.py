@@ -51,7 +51,10 @@ def unfold(net: Model, nodes: Iterable[str]) -> tuple[Model, dict[str, Threshold
                 unfolded.add(tests[-1], parents, cpt=test)
                 thresholds[tests[-1]] = Threshold(name, j)
             parents, cpt = (*parents, *tests), CPT(_rows(name, several[name]))
-        unfolded.add(name, parents, net.states(name), cpt, bins=net.bins(name))
+        if columns := net.variable(name).columns:
+            unfolded.add(columns, parents, cpt=cpt)
+        else:
+            unfolded.add(name, parents, net.states(name), cpt, bins=net.bins(name))
     return unfolded, thresholds
 
 

@@ -18,17 +18,19 @@ import numpy as np
 
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import EvidenceError, TacitError
-from tacit.base.floats import Floats
 from tacit.base.text import visible
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.circuit_text import drawn_nodes
 from tacit.evidence.column import Evidence
+from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.read import EvidenceLike, read
+from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
 from tacit.query.answer import ImpossibleEvidenceWarning
 from tacit.query.marginals import marginals
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
+from tacit.views.curves import Column, Curves
 from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch
 from tacit.views.fitting import Graph, Nodes, fitted
 from tacit.views.images import FORMATS, PIXELS_PER_INCH, write_image
@@ -96,15 +98,16 @@ def draw(
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
 ) -> Drawing:
-    """A network, testing nodes shaded, or a circuit, its inputs at the bottom.
+    """A network, testing nodes shaded and continuous ones in boxes, or a circuit, its inputs at the bottom.
 
     Parameters
     ----------
     what
         The network or the circuit.
     evidence
-        One row of evidence: the nodes of a network show their posteriors as bars, and what is observed is orange with a
-        thick outline; see `Network.plot`. A legend explains all such marks.
+        One row of evidence: the nodes of a network show their posteriors as bars, continuous ones as curves of their
+        densities, and what is observed is orange with a thick outline; see `Network.plot`. A legend explains all such
+        marks.
     do
         States that variables are set to from outside, as `Network.do` sets them. They are violet with a dashed outline,
         and the edges into them, which are cut, are dotted.
@@ -158,7 +161,7 @@ def _chosen(net: Model, nodes: Iterable[str] | None) -> list[str]:
 
 
 def _names(net: Model, names: Iterable[str]) -> frozenset[str]:
-    return frozenset(net.variable(name).name for name in ([names] if isinstance(names, str) else names))
+    return frozenset(net.named(name) for name in ([names] if isinstance(names, str) else names))
 
 
 @dataclass(frozen=True)
@@ -174,7 +177,9 @@ class _Question:
         cls, net: Model, evidence: EvidenceLike | None, do: Mapping[str, Any], query: Iterable[str]
     ) -> _Question:
         """What `draw` is given."""
-        observed = None if evidence is None else read(evidence, [net.variable(name) for name in net], empty=True)
+        observed = None
+        if evidence is not None:
+            observed = with_densities(read(evidence, [net.variable(name) for name in net], empty=True), net)
         for name in observed.columns if observed else ():
             if name in do:
                 raise EvidenceError(f"{name!r} is set by do= and cannot be observed, too", variable=name)
@@ -210,7 +215,7 @@ def _of_network(net: Model, names: Sequence[str], question: _Question, looks: Ed
         nodes = [_labelled(done, name, words, question) for name in names]
     else:
         posteriors = _posteriors(done, question.observed)
-        nodes = [_bars(done, name, words, question, posteriors[name]) for name in names]
+        nodes = [_answered(done, name, words, question, posteriors) for name in names]
     return Graph(nodes, edges, drawn, legend)
 
 
@@ -225,21 +230,25 @@ def _with_set(net: Model, do: Mapping[str, Any]) -> Model:
 
 
 def _labelled(net: Model, name: str, words: Words, question: _Question) -> Labelled:
-    """A node that shows its name; what is set, also its state."""
-    label, known = words.variable(name), question.known(name)
+    """A node that shows its name; what is set, also its state. The outline of a continuous one is a box."""
+    label, known, ringed = words.variable(name), question.known(name), name in question.query
+    if net.variable(name).continuous:
+        return Labelled(label, "round", ringed=ringed)
     if known == "set":
         label = f"{label} = {words.states(name, net.states(name))[int(np.argmax(net.table(name)))]}"
-    return Labelled(label, shaded=net.cpt(name).testing, ringed=name in question.query, known=known)
+    return Labelled(label, shaded=net.cpt(name).testing, ringed=ringed, known=known)
 
 
-def _bars(net: Model, name: str, words: Words, question: _Question, posterior: Floats) -> Bars:
-    """A node that shows the probabilities of its states."""
+def _answered(net: Model, name: str, words: Words, question: _Question, posteriors: Mapping[str, Any]) -> Bars | Curves:
+    """A node that shows the probabilities of its states, or the distribution of its numbers."""
+    label, own, marks = words.variable(name), net.variable(name), (question.known(name), name in question.query)
+    if own.continuous:
+        return Curves(label, [_column(own, column, question, posteriors) for column in own.columns], *marks)
     labels, shaded = words.states(name, net.states(name)), net.cpt(name).testing
-    marks = question.known(name), name in question.query
-    return Bars.of(words.variable(name), labels, posterior.tolist(), shaded, *marks)
+    return Bars.of(label, labels, posteriors[name].tolist(), shaded, *marks)
 
 
-def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
+def _posteriors(net: Model, known: Evidence) -> dict[str, Any]:
     if known.rows != 1:
         raise EvidenceError(f"a drawing shows the posteriors of one row of evidence, got {known.rows} rows")
     hard = sorted(known.fully_observed)
@@ -250,6 +259,17 @@ def _posteriors(net: Model, known: Evidence) -> dict[str, Floats]:
             return {name: posterior[0] for name, posterior in marginals(query, known).items()}
         except ImpossibleEvidenceWarning:
             raise EvidenceError("the evidence has probability 0, so there are no posteriors to draw") from None
+
+
+def _column(variable: Variable, name: str, question: _Question, posteriors: Mapping[str, Any]) -> Column:
+    """A column of numbers: the one that was observed, or else their distribution."""
+    label = name if len(variable.columns) > 1 else ""
+    if name in posteriors:
+        return Column.of(label, posteriors[name])
+    assert question.observed
+    seen = question.observed.columns[variable.name]
+    assert isinstance(seen, DensityColumn), "what has no distribution is known"
+    return Column.seen(label, float(seen.values[0, variable.columns.index(name)]))
 
 
 def _of_circuit(circuit: Circuit) -> Graph:

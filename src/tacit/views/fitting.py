@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tacit.base.warnings import warn
+from tacit.views.curves import Curves
 from tacit.views.edges import EdgeLook, Sample, legend_items
 from tacit.views.images import PIXELS_PER_INCH
 from tacit.views.layout import GAP, MARGIN, BoxLayout, Edge, Point, arrange, stretched
@@ -25,7 +26,7 @@ MAX_PAGES = 2.2  # that a picture of a stated width may fill before its letters 
 MAX_STRETCH = 2.0  # of a layout that is narrower than its picture
 ROUNDING = 1e-9
 ASIDE = 9.0  # pixels between a tip and the end of an edge without one
-Nodes = Sequence[Labelled | Bars]
+Nodes = Sequence[Labelled | Bars | Curves]
 
 
 class SmallLettersWarning(UserWarning):

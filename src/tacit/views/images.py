@@ -7,7 +7,7 @@ from typing import IO, Any
 
 from tacit.base.version import package
 from tacit.views.layout import Point
-from tacit.views.picture import LIGHT, Arrow, Box, Oval, Picture, Stroke, Text
+from tacit.views.picture import LIGHT, Area, Arrow, Box, Oval, Picture, Stroke, Text
 
 PIXELS_PER_INCH = 96  # of CSS, so that SVG, PNG and PDF have one size on paper
 POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
@@ -83,9 +83,11 @@ def _draw_text(axes: Any, text: Text, points_per_pixel: float) -> None:
     )
 
 
-def _patch(item: Oval | Box, points_per_pixel: float) -> Any:
-    from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch
+def _patch(item: Oval | Box | Area, points_per_pixel: float) -> Any:
+    from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch, Polygon
 
+    if isinstance(item, Area):
+        return Polygon(list(item.points), facecolor=item.fill, linewidth=0, zorder=2)
     paint: dict[str, Any] = {"facecolor": item.fill, "edgecolor": "none", "linewidth": 0, "zorder": 2}
     if item.outline:
         paint |= _line(item.outline, points_per_pixel)

@@ -19,6 +19,7 @@ BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
 BOLD_SCALE = 1.2
 MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
+ROUND = 9.0  # the corners of a continuous variable's outline
 LETTERS = 15.0  # the height of a line, with what hangs below it
 Known = Literal["", "seen", "set"]
 
@@ -49,7 +50,7 @@ class Labelled:
     """A node that shows its label in an outline."""
 
     label: str
-    form: str = "ellipse"  # or "box", "text"
+    form: str = "ellipse"  # or "box", "text", and "round" of a continuous variable
     shaded: bool = False
     ringed: bool = False
     known: Known = ""
@@ -57,7 +58,7 @@ class Labelled:
     @cached_property
     def lines(self) -> list[str]:
         """The label, wrapped where it is long."""
-        return wrapped(self.label, MAX_NAME_WIDTH) if self.form == "ellipse" else [self.label]
+        return wrapped(self.label, MAX_NAME_WIDTH) if self.form in ("ellipse", "round") else [self.label]
 
     @property
     def size(self) -> Size:
@@ -85,8 +86,8 @@ class Labelled:
             place = (x - width / 2, y - height / 2, width, height)
             if self.form == "ellipse":
                 yield Oval(*place, look.fill, look.outline)
-            elif self.form == "box":
-                yield Box(*place, look.fill, look.outline)
+            elif self.form in ("box", "round"):
+                yield Box(*place, look.fill, look.outline, radius=3.0 if self.form == "box" else ROUND)
         first = y + 4 - (len(self.lines) - 1) / 2 * NAME_LINE
         for k, text in enumerate(self.lines):
             yield Text(x, first + k * NAME_LINE, text, color=look.outline.color)

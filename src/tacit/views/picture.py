@@ -110,7 +110,19 @@ class Arrow:
         return (x - TIP_WIDTH / 2, back), (x + TIP_WIDTH / 2, back), (x, y)
 
 
-Item = Oval | Box | Text | Arrow
+@dataclass(frozen=True)
+class Area:
+    """What lies inside the straight lines between some points."""
+
+    points: Sequence[Point]
+    fill: str
+
+    def moved(self, right: float) -> Area:
+        """The same, further to the right."""
+        return replace(self, points=[(x + right, y) for x, y in self.points])
+
+
+Item = Oval | Box | Text | Arrow | Area
 
 
 @dataclass(frozen=True)

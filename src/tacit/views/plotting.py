@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
+from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import TestingCPT
 from tacit.model.elements.variable import Label
@@ -198,7 +199,10 @@ def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
     """The probability that is drawn, with the evidence that stays fixed."""
     fixed = []
     for name, column in read_given(tac, given).columns.items():
-        if column.codes is not None and column.fully_observed:
+        if isinstance(column, DensityColumn):
+            known = zip(column.variable.columns, column.values[0].tolist(), strict=True)
+            fixed += [f"{own} = {number:.4g}" for own, number in known if not np.isnan(number)]
+        elif column.codes is not None and column.fully_observed:
             fixed.append(f"{name} = {column.variable.states[column.codes[0]]}")
         elif column.variable.card == 2:
             fixed.append(f"{_likelihood(tac, name)} = {column.likelihoods()[0, 0]:.3g}")

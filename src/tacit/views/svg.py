@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from tacit.views.picture import FONT_SIZE, Arrow, Box, Item, Oval, Picture, Text
+from tacit.views.picture import FONT_SIZE, Area, Arrow, Box, Item, Oval, Picture, Text
 
 FONTS = "Helvetica, Arial, sans-serif"
 
@@ -30,6 +30,9 @@ def _element(item: Item) -> str:
             return _arrow(item)
         case Text():
             return _text(item)
+        case Area():
+            corners = " ".join(f"{x:.1f} {y:.1f}" for x, y in item.points)
+            return f'<path d="M{corners}z" fill="{item.fill}"/>'
         case Oval():
             radii = f'rx="{item.width / 2:.1f}" ry="{item.height / 2:.1f}"'
             middle = f'cx="{item.left + item.width / 2:.1f}" cy="{item.top + item.height / 2:.1f}"'

@@ -82,8 +82,9 @@ def batch(job: BatchJob) -> None:
     """Answer a query for every row of a table.
 
     Columns named after variables are evidence: states, or likelihoods of the first of two states; an empty cell is no
-    evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A. The output has a column for each
-    state of the query, such as Q.true and Q.false, empty where the evidence has probability 0.
+    evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A, and those of continuous variables
+    numbers. The output has a column for each state of the query, such as Q.true and Q.false, empty where the evidence
+    has probability 0; of a continuous query Q.mean, Q.sd, Q.5%, Q.50% and Q.95%.
 
     With --mpe, the output has a column of states for each variable, named like it, and log_probability, the logarithm
     of the probability of these states and the evidence. What a row observes stays; what it leaves open is filled in.
@@ -167,7 +168,7 @@ class Answers:
         import pyarrow as pa
 
         self.net, self.table, self.plan = net, table, plan
-        self._reader = TableReader(table, plan.sources)
+        self._reader = TableReader(table, plan.sources, net)
         fields = [*zip(plan.keep, table.types(plan.keep), strict=True), *plan.wanted.fields(net)]
         for name in repeated([name for name, _ in fields])[:1]:
             raise TacitError(f"the output would have two columns {name!r}; do not keep the one of the table")

@@ -29,6 +29,7 @@ from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.values import read_evidence, read_states
 from tacit.compiler.program import Cost
 from tacit.model.cpt import CPT, TestingCPT
+from tacit.model.densities import AnyDensity
 from tacit.model.rendering import cpt_kind
 from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
@@ -75,7 +76,8 @@ def info(
     heading(net.name or str(model))
     print(indent(aligned(_summary(net)), "  "), end="\n\n")
     rows = [
-        (name, listed(net.states(name)), listed(net.parents(name), 4) or "-", cpt_kind(net.node(name))) for name in net
+        (name, listed(net.states(name)) or "numbers", listed(net.parents(name), 4) or "-", cpt_kind(net.node(name)))
+        for name in net
     ]
     print(aligned([("variable", "states", "parents", "CPT"), *rows]))
     if cost is not None:
@@ -226,6 +228,8 @@ def learned(net: Network) -> dict[str, int]:
     counts = {}
     for name in net:
         cpt = net.cpt(name)
-        learn = isinstance(cpt, CPT | TestingCPT | NoisyOr) and cpt.learn  # other rules know all their numbers
+        learn = (
+            isinstance(cpt, CPT | TestingCPT | NoisyOr | AnyDensity) and cpt.learn
+        )  # other rules know all their numbers
         counts[name] = sum(table.size if learn else int(np.isnan(table).sum()) for table in cpt.parts().values())
     return {name: count for name, count in counts.items() if count}

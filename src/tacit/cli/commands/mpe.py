@@ -44,7 +44,7 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     if json:
         return show_json({
             "states": states,
-            "observed": row.hard,
+            "observed": [*row.hard, *row.numbers],
             "set": list(row.set),
             "log_probability": log_probability,
             "log_evidence": log_evidence,
@@ -55,7 +55,7 @@ def mpe(model: Model, evidence: Evidence = None, do: Do = None, only: Only = Non
     if isinstance(row.net, FactorGraph):
         what = "log of the sum of products of factors" if names else "log of the product of all factors"
         return print(f"{what}: {log_probability:.6g}")
-    print(f"log-probability of these states{' and the evidence' if evidence else ''}: {log_probability:.6g}")
+    print(f"log-{row.measure} of these states{' and the evidence' if evidence else ''}: {log_probability:.6g}")
 
 
 def sample(
@@ -94,7 +94,8 @@ def sample(
         writer.writerow(columns)
         return writer.writerows(zip(*columns.values(), strict=True))
     pyarrow = package("pyarrow", "cli", "a table in a file")
-    table = pyarrow.table({name: written(row.net.variable(name), labels) for name, labels in columns.items()})
+    variables = {name: row.net.variable(row.net.named(name)) for name in columns}
+    table = pyarrow.table({name: written(variables[name], labels) for name, labels in columns.items()})
     write_table(output, table.schema, [table])
     print(f"{output}: {plural(n, 'sample')} of {plural(len(columns), 'variable')}")
 
@@ -103,6 +104,8 @@ def _mark(row: Row, name: str) -> str:
     """The reason for a state that was given, not found."""
     if name in row.set:
         return "set"
-    if name in row.hard:
+    if name in row.hard or name in row.numbers:
         return "observed"
+    if row.net.variable(row.net.named(name)).continuous:
+        return "mean"
     return "" if row.observed.get(name) is None else "soft evidence"

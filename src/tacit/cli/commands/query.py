@@ -20,6 +20,7 @@ from tacit.cli.shared.values import read_box, state_of
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.numbers.intervals import means
+from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list
@@ -42,10 +43,12 @@ def query(
 ) -> None:
     """Show the posterior of one or more variables.
 
-    A value is a state; or a number, for a variable whose states are intervals; or the likelihood of the first state,
-    for another variable that has two; or one likelihood per state, with commas between. Likelihoods need not sum to 1.
+    A value is a state; or a number, for a variable whose values are numbers or intervals; or the likelihood of the
+    first state, for another variable that has two; or one likelihood per state, with commas between. Likelihoods need
+    not sum to 1.
 
-    The variables are answered one by one; with --joint, all combinations of their states are.
+    The variables are answered one by one; with --joint, all combinations of their states are. A variable whose values
+    are numbers is answered by its mean, standard deviation and quantiles.
 
     \b
     Examples:
@@ -69,14 +72,14 @@ def query(
             print(one.observations())
     markov = isinstance(row.net, FactorGraph)
     if evidence or markov:
-        what = "log of the partition function" if markov else "log-probability of the evidence"
+        what = "log of the partition function" if markov else f"log-{row.measure} of the evidence"
         print(f"{what}: {posteriors[0].log_evidence:.6g}")
 
 
-def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior]) -> dict[str, Any]:
+def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior | Distribution]) -> dict[str, Any]:
     """The answer for --json; where there is only one posterior, without an object around it."""
     first, several = posteriors[0], len(posteriors) > 1
-    values = {",".join(one.names): _nested(one.variables, one.values) for one in posteriors}
+    values = {",".join(one.names): one.data() for one in posteriors}
     data = {
         "query": names[0] if len(names) == 1 else names,
         "posterior": values if several else next(iter(values.values())),
@@ -123,6 +126,10 @@ class Posterior:
                 return grid
         return _combinations(self.variables, self.values)
 
+    def data(self) -> dict[str, Any]:
+        """For scripts: objects within objects, a state of the first variable outermost."""
+        return _nested(self.variables, self.values)
+
     def mean(self) -> float | None:
         """The mean of one interval variable, unless it has an interval for which no number stands."""
         (variable, *others), edges = self.variables, self.variables[0].bins
@@ -140,9 +147,43 @@ class Posterior:
         return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}"
 
 
-def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior:
+@dataclass(frozen=True)
+class Distribution:
+    """The distribution of the numbers of one continuous variable, or of one of its columns."""
+
+    names: tuple[str]
+    mixture: Mixture
+    log_evidence: float
+    drops: None = None
+
+    def text(self) -> str:
+        """For people: a line for each column."""
+        lines = [(name, *(f"{number:.6g}" for number in numbers)) for name, numbers in self._summaries().items()]
+        return aligned([("", *SUMMARY), *lines], stubs=1)
+
+    def data(self) -> dict[str, Any]:
+        """For scripts: an object, or one for each of several columns."""
+        by_column = {
+            name: dict(zip(IN_FILES, numbers.tolist(), strict=True)) for name, numbers in self._summaries().items()
+        }
+        return by_column if len(by_column) > 1 else next(iter(by_column.values()))
+
+    def mean(self) -> None:
+        """Nothing beside the numbers themselves."""
+
+    def observations(self) -> str:
+        raise AssertionError("nothing is said about observations of other variables")
+
+    def _summaries(self) -> dict[str, Floats]:
+        return {name: self.mixture.summary(name)[0] for name in self.mixture.columns}
+
+
+def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior | Distribution:
     """The posterior of some variables for a row, and the expected drops of its entropy, largest first, if asked for."""
     tac = row.compile(names if len(names) > 1 else names[0])
+    if tac.asks_for_numbers and not with_drops:
+        log_evidence = row.log_evidence(tac, "posterior")
+        return Distribution((names[0],), tac.posterior(row.values(tac)), log_evidence)
     answer = row.ask(tac)
     drops = None
     if with_drops:  # not of variables that are asked for, observed or set

@@ -39,8 +39,9 @@ def sensitivity(
     """
     row = Row(model, evidence, do)
     row.require_network()
-    label = None if state is None else state_of(row.net.variable(query), state)
     tac = row.compile(query)
+    tac.require_query("sensitivity")
+    label = None if state is None else state_of(row.net.variable(query), state)
     posterior = row.ask(tac).posterior[0]
     label = row.net.states(query)[int(posterior.argmax())] if label is None else label
     probability = float(posterior[row.net.variable(query).codes[label]])

@@ -51,8 +51,8 @@ Evidence = Annotated[
         "--evidence",
         "-e",
         metavar="VARIABLE=VALUE",
-        help="A state, the likelihood of the first of two states (0.7), or one likelihood per state (0.2,0.3,0.5). "
-        "Or a file of states: .inst or .evid. May be given many times.",
+        help="A state, the likelihood of the first of two states (0.7), one likelihood per state (0.2,0.3,0.5), or the "
+        "number of a continuous variable. Or a file of states: .inst or .evid. May be given many times.",
         autocompletion=completion.values,
     ),
 ]
@@ -171,7 +171,7 @@ def variables(net: Network, texts: list[str] | None) -> tuple[str, ...]:
     """
     chosen = [name for text in texts or () for name in ([text] if text in net else names([text]))]
     for name in chosen:
-        net.variable(name)
+        net.named(name)  # an error where there is no such variable
     for name in repeated(chosen)[:1]:
         raise typer.BadParameter(f"{name} is named twice")
     return tuple(chosen)
@@ -180,7 +180,7 @@ def variables(net: Network, texts: list[str] | None) -> tuple[str, ...]:
 def note_unused(net: Network, names: Sequence[str], used: Iterable[str], queries: Sequence[str]) -> None:
     """Name the columns of a table that are not used; a misspelt one is an error."""
     left = unused(net, names, used)
-    asked = set(queries)
+    asked = {name for query in queries for name in (query, *net.variable(net.named(query)).columns)}
     for query in [name for name in left if name in asked]:
         note(f"the column {query!r} is the query itself and is not used as evidence")
         left.remove(query)

@@ -44,7 +44,7 @@ def values(ctx: typer.Context, incomplete: str) -> list[str]:
     meant = [name] if sign and name in net else [other for other in net if other.startswith(name) and not sign]
     if len(meant) != 1:
         return _plain(f"{name}=" for name in meant)
-    states = net.variable(meant[0]).states
+    states = net.states(meant[0])
     return _plain(text for state in states if (text := f"{meant[0]}={state}").startswith(incomplete))
 
 

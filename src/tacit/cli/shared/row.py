@@ -24,6 +24,9 @@ class Row:
     def __init__(self, model: Path, evidence: list[str] | None, do: list[str] | None = None) -> None:
         self.net = tacit.io.read(model)
         self.observed, self.hard = read_evidence(self.net, evidence or ())
+        self.numbers = [
+            name for name, value in self.observed.items() if value is not None and _continuous(self.net, name)
+        ]
         self.set = read_states(self.net, do or ())
         if both := [name for name in self.set if name in self.observed]:
             raise typer.BadParameter(f"{both[0]} is observed (-e) and set (--do); expected one or the other")
@@ -33,6 +36,11 @@ class Row:
         """Refuse a Markov network, where only a Bayesian one has an answer."""
         if isinstance(self.net, FactorGraph):
             raise TacitError("this needs CPTs, and the file holds a Markov network; query, mpe and sample take both")
+
+    @property
+    def measure(self) -> str:
+        """What the evidence has: a probability, or with numbers a density."""
+        return "density" if self.numbers else "probability"
 
     def values(self, tac: TAC) -> dict[str, Any]:
         """The row as a query takes it."""
@@ -59,7 +67,14 @@ class Row:
 
     def log_evidence(self, tac: TAC, wanted: str) -> float:
         """The logarithm of the probability of the evidence; an error if it is impossible."""
-        log_evidence = float(tac.log_evidence(self.values(tac))[0])
+        try:
+            log_evidence = float(tac.log_evidence(self.values(tac))[0])
+        except EvidenceError as error:
+            raise error.changed(row=None) from None  # there is one row only
         if np.isneginf(log_evidence):
             raise EvidenceError(f"the evidence has probability 0, so there is no {wanted}")
         return log_evidence
+
+
+def _continuous(net: Any, name: str) -> bool:
+    return bool(net.variable(net.named(name)).continuous)

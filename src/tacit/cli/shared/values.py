@@ -1,4 +1,7 @@
-"""Evidence as people write it: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`."""
+"""Evidence as people write it: `A=true`, `B=0.7`, `C=0.2,0.3,0.5`, `seen.inst`; and boxes: `A=0.2:0.8`.
+
+A continuous variable takes numbers: `heat=82.5`.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,8 @@ def read_evidence(net: Network, texts: Sequence[str]) -> tuple[dict[str, Any], l
         if name in evidence:
             raise typer.BadParameter(f"there are two values for {name}")
         evidence[name] = value
+        if net.variable(net.named(name)).continuous:
+            continue
         try:
             column, _ = read_column(net.variable(name), value)
         except EvidenceError as error:
@@ -48,8 +53,12 @@ def _observations(net: Network, texts: Sequence[str]) -> Iterator[tuple[str, Any
         else:
             name, spelled = split(text, "VARIABLE=VALUE, such as A=true, A=0.7 or A=0.2,0.8")
             refuse_several(net, text, "-e")
-            value = value_of(net.variable(name), spelled)
-            _refuse_numbers(net.variable(name), spelled, value)
+            variable = net.variable(net.named(name))
+            if variable.continuous:
+                yield from _numbers(variable, name, spelled).items()
+                continue
+            value = value_of(variable, spelled)
+            _refuse_numbers(variable, spelled, value)
             yield name, value
 
 
@@ -60,6 +69,29 @@ def refuse_several(net: Network, text: str, option: str) -> None:
     if len(named) == len(parts) > 1 and all(name in net for name in named):
         remedy = " ".join(f"{option} {part.strip()}" for part in parts)
         raise typer.BadParameter(f"{text!r} is {len(parts)} findings; give each an option of its own: {remedy}")
+
+
+def _numbers(variable: Variable, name: str, text: str) -> dict[str, float | None]:
+    """The number of a column of a continuous variable, None for no evidence; of the variable, one for each column.
+
+    >>> _numbers(Variable("x, y", columns=("x", "y")), "x, y", "0.5, NA")
+    {'x': 0.5, 'y': None}
+    """
+    names = variable.columns if name == variable.name else (name,)
+    words = [word.strip() for word in text.split(",")]
+    if len(words) != len(names):
+        expected = f"expected {plural(len(names), 'number')}, such as {name}={','.join(['1.5'] * len(names))}"
+        raise EvidenceError(f"{text!r} is no evidence on it; {expected}", variable=name)
+    return {name: _number(name, word) for name, word in zip(names, words, strict=True)}
+
+
+def _number(name: str, word: str) -> float | None:
+    if word.lower() in MISSING_WORDS:
+        return None
+    try:
+        return float(word)
+    except ValueError:
+        raise EvidenceError(f"{word!r} is not a number", variable=name) from None
 
 
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
@@ -74,7 +106,7 @@ def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
         name, value = split(text, "VARIABLE=STATE, such as A=true")
         if name in states:
             raise typer.BadParameter(f"there are two states for {name}")
-        states[name] = state_of(net.variable(name), value)
+        states[name] = state_of(net.variable(net.named(name)), value)
     return states
 
 
@@ -144,6 +176,8 @@ def state_of(variable: Variable, text: str) -> Label:
     >>> state_of(Variable("A", (0, 1)), "1")
     1
     """
+    if variable.continuous:
+        raise EvidenceError(f"{variable.name!r} is continuous and has no states, so {text!r} cannot be one")
     label = label_of(variable, text) or next((label for label in variable.states if str(label) == text.strip()), None)
     if label is None:
         meant = similar(text, map(str, variable.states))

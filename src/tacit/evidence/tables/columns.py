@@ -1,8 +1,9 @@
 """From the columns of a table to evidence.
 
 A column named like a variable holds states, or likelihoods of the first of two states; columns `A.lo`, `A.mid`, `A.hi`
-hold one likelihood for each state of `A`. An empty cell is no evidence. A text means what it would mean after `-e A=`;
-but a column of nothing but 0 and 1 may hold codes, and is refused where they could mean the opposite of likelihoods.
+hold one likelihood for each state of `A`. Of a continuous variable, columns hold numbers. An empty cell is no evidence.
+A text means what it would mean after `-e A=`; but a column of nothing but 0 and 1 may hold codes, and is refused where
+they could mean the opposite of likelihoods.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from tacit.base.errors import EvidenceError, FormatError
 from tacit.base.floats import Floats
 from tacit.evidence.column import Evidence
 from tacit.evidence.column_names import columns_of_states, listed_columns, misspelt, refuse_two_readings
+from tacit.evidence.density_column import with_densities
 from tacit.evidence.frames import decoded, objects
 from tacit.evidence.numbers import as_number
 from tacit.evidence.read import is_ambiguous, read
@@ -34,14 +36,16 @@ class AmbiguousColumnError(EvidenceError):
 
 @dataclass(frozen=True)
 class Source:
-    """The columns of a table that speak about a variable: one, or one for each state."""
+    """The columns of a table that speak about a variable: one, or one for each state, or those of its numbers."""
 
     variable: Variable
     columns: tuple[str, ...]
     per_state: bool
 
     def values(self, rows: Any) -> Any:
-        """The labels, numbers or likelihoods (rows, states) of some rows of pyarrow."""
+        """The labels, numbers or likelihoods (rows, states) of rows of pyarrow; several columns of numbers by name."""
+        if self.variable.continuous:
+            return self.numbers({name: floats_of(name, rows.column(name)) for name in self.columns})
         if self.per_state:
             return np.column_stack([floats_of(name, rows.column(name)) for name in self.columns])
         values = spelled(self.variable, rows.column(self.columns[0]))
@@ -58,6 +62,10 @@ class Source:
             )
         return values
 
+    def numbers(self, by_name: dict[str, Any]) -> Any:
+        """Columns of numbers as evidence on the variable takes them: one by itself, several by name."""
+        return by_name if len(self.variable.columns) > 1 else by_name[self.variable.name]
+
     def has_likelihoods(self, rows: Any) -> bool:
         """Whether some number among these rows can only be a likelihood."""
         numbers = _numbers_of(spelled(self.variable, rows.column(self.columns[0])))
@@ -68,11 +76,11 @@ class TableReader:
     """A reader of the evidence on some variables in the batches of a table.
 
     A batch whose column holds only 0 and 1 may mean codes or likelihoods; then the rest of the table decides. An error
-    tells what is wrong in all of the table, from the batch on.
+    tells what is wrong in all of the table, from the batch on. With a network, numbers are checked against densities.
     """
 
-    def __init__(self, table: FileTable, sources: Mapping[str, Source]) -> None:
-        self.table, self.sources = table, sources
+    def __init__(self, table: FileTable, sources: Mapping[str, Source], net: Model | None = None) -> None:
+        self.table, self.sources, self.net = table, sources, net
         self._soft: dict[str, bool] = {}  # whether a column that was in doubt holds likelihoods, by its variable
 
     def evidence(self, batch: TableBatch) -> Evidence:
@@ -92,6 +100,7 @@ class TableReader:
                 errors.append(error)
         try:
             known = read(values, [source.variable for source in self.sources.values()])
+            known = known if self.net is None else with_densities(known, self.net)
         except EvidenceError as error:
             errors += [error.changed(others=()), *error.others]
         if errors:
@@ -133,6 +142,9 @@ class TableReader:
 
 def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
     """The columns among `names` that speak about a variable, which the table may call otherwise."""
+    if variable.continuous:
+        own = tuple(name for name in variable.columns if name in names)
+        return Source(variable, own, per_state=False) if own else None
     called = called or variable.name
     per_state = columns_of_states(variable, names, called)
     if called in names:
@@ -150,9 +162,11 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
     """
     sources, present, left_out = {}, set(names), set(but)
     for name in wanted or [name for name in net if name not in left_out]:
-        source = find(net.variable(name), present)
+        variable = net.variable(net.named(name))
+        columns = _numbers_among(variable, wanted, left_out)
+        source = find(variable, present if columns is None else present & columns)
         if source is not None:
-            sources[name] = source
+            sources[variable.name] = source
         elif wanted:
             raise EvidenceError(f"the table has no column {name!r}; it has {listed_columns(names, 20)}")
     for source in sources.values():
@@ -168,12 +182,25 @@ def choose(net: Model, names: Sequence[str], wanted: Sequence[str], but: Sequenc
     return sources
 
 
+def _numbers_among(variable: Variable, wanted: Sequence[str], left_out: Set[str]) -> set[str] | None:
+    """The columns of a continuous variable that are wanted, by their names or by its own; None of other variables."""
+    if not variable.continuous:
+        return None
+    named = set(variable.columns).intersection(wanted)
+    return named or set(variable.columns) - (left_out if not wanted else set())
+
+
 def unused(net: Model, names: Sequence[str], used: Iterable[str]) -> list[str]:
     """The columns of a table that are not used; an error where one seems to be a misspelt variable."""
     used = set(used)
     left = [name for name in names if name not in used]
-    refuse_misspelt(net.variables, names, left)
+    refuse_misspelt(column_names(map(net.variable, net)), names, left)
     return left
+
+
+def column_names(variables: Iterable[Variable]) -> list[str]:
+    """What the columns of a table are called that have one value of each variable, or of each of its numbers."""
+    return [name for variable in variables for name in variable.columns or (variable.name,)]
 
 
 def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterable[str]) -> None:
@@ -185,13 +212,15 @@ def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterab
 
 
 def written(variable: Variable, labels: Any) -> Any:
-    """Labels as a column of a file: as they are where all states are of one type, or else as text.
+    """Labels as a column of a file: as they are where all states are of one type, or else as text. Numbers as floats.
 
     >>> written(Variable("A", ("no", 1)), ["no", None, 1]).to_pylist()
     ['no', None, '1']
     """
     import pyarrow as pa
 
+    if variable.continuous:
+        return pa.array(labels, mask=np.isnan(labels))
     if len(set(map(type, variable.states))) > 1:
         labels = [None if label is None else str(label) for label in labels]
     return pa.array(labels, written_type(variable))
@@ -201,6 +230,8 @@ def written_type(variable: Variable) -> Any:
     """The pyarrow type of labels in a file."""
     import pyarrow as pa
 
+    if variable.continuous:
+        return pa.float64()
     mixed = len(set(map(type, variable.states))) > 1
     return pa.array(list(map(str, variable.states)) if mixed else variable.states).type
 

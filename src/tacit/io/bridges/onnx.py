@@ -29,6 +29,7 @@ def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
 
 def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
+    _refuse_densities(tac)
     onnx, query = require("onnx"), tac.variable
     for name in tac.evidence:
         if not is_safe(name):
@@ -49,6 +50,17 @@ def onnx_model(tac: Query) -> Any:
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
     onnx.checker.check_model(model)
     return model
+
+
+def _refuse_densities(tac: Query) -> None:
+    """Refuse continuous variables: a model of ONNX has likelihoods as inputs, and no logarithms of densities."""
+    numbers = [name for name in tac.evidence if tac.network.variable(name).continuous]
+    if isinstance(tac.query, str) and tac.variable.continuous:
+        remedy = "export a query of its parents"
+        raise TacitError(f"{tac.query!r} has a density, and ONNX models answer with states; {remedy}")
+    if numbers:
+        remedy = "compile the query without it, or give the variable bins="
+        raise TacitError(f"{numbers[0]!r} has a density, and ONNX models take likelihoods of states; {remedy}")
 
 
 class _Export:

@@ -57,10 +57,13 @@ def assemble(name: str | None, nodes: Mapping[str, PeerNode]) -> Network:
 
 
 def check_classical(net: Network, peer: str) -> None:
-    """Refuse testing nodes and unset numbers, which other libraries do not know."""
+    """Refuse testing nodes, densities and unset numbers, which other libraries do not know."""
     if not isinstance(net, Network):
         raise TacitError(f"expected a Network, got {type(net).__name__}")
     for node in net.testing_nodes[:1]:
         remedy = "net.select(evidence) gives the classical network that one row of evidence selects"
         raise NetworkError(f"node {node!r} is testing, which {peer} cannot hold; {remedy}")
+    for node in net.continuous[:1]:
+        remedy = "give it bins= and a table for the bridge; tacit.save keeps it in JSON"
+        raise NetworkError(f"node {node!r} has a density, and the bridge to {peer} takes tables only; {remedy}")
     net.require_numbers()

@@ -132,6 +132,8 @@ def plain_table(net: Network, name: str, form: str) -> Floats:
 
 
 def _dense(net: Network, name: str) -> Floats:
+    if net.variable(name).continuous:
+        raise FormatError(f"node {name!r} has a density, which no format but JSON holds; write .json")
     entries = math.prod(len(net.states(n)) for n in (name, *net.parents(name)))
     if entries > MAX_DENSE and not isinstance(net.cpt(name), CPT):
         problem = f"node {name!r}: its table would have {large(entries)} entries (limit {MAX_DENSE:,})"

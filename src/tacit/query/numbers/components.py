@@ -28,6 +28,7 @@ class Components(ABC):
 
     joint = False  # whether they are densities of several columns
     summarised = True  # whether more is known than densities
+    counted = False  # whether the numbers are counts, with nothing between them
 
     @property
     def shared(self) -> bool:
@@ -119,6 +120,7 @@ class PoissonComponents(Components):
     """Counts, by their rate (rows | 1, components). The density is the probability of a count, and 0 between counts."""
 
     rate: Floats
+    counted = True
 
     def logs(self, x: Floats) -> Floats:
         counts = (x >= 0) & (x == np.floor(x)) & np.isfinite(x)

@@ -23,6 +23,7 @@ BLOCK = 1 << 16  # numbers of components that are computed at a time, so that th
 LEVELS = {"5%": 0.05, "median": 0.5, "95%": 0.95}  # quantiles that are printed
 MOST_WHOLE = 1e9  # up to where whole numbers are written with all their digits
 SUMMARY = ("mean", "sd", *LEVELS)
+IN_FILES = ("mean", "sd", *(f"{level:.0%}" for level in LEVELS.values()))  # what these are called in tables and JSON
 
 
 class Mixture:
@@ -195,13 +196,22 @@ class Mixture:
         size = max(1, BLOCK // max(1, points * self.weights.shape[1]))
         return (slice(first, first + size) for first in range(0, count, size))
 
+    def plot(self, x: Any = None, ax: Any = None) -> Any:
+        """Draw the density of each row, with its weighted components, on the axes given, or on new ones.
+
+        See `tacit.plot.density`. It needs matplotlib.
+        """
+        from tacit.views.densities import density
+
+        return density(self, x, ax)
+
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index; mean, sd and quantiles as columns.
 
         Of several columns, these have two levels.
         """
         pandas = package("pandas", "frames")
-        parts = {name: pandas.DataFrame(self._summary(name), self.index, SUMMARY) for name in self.columns}
+        parts = {name: pandas.DataFrame(self.summary(name), self.index, SUMMARY) for name in self.columns}
         return pandas.concat(parts, axis=1) if self.components.joint else parts[self.columns[0]]
 
     def to_polars(self) -> Any:
@@ -217,10 +227,10 @@ class Mixture:
         return {
             f"{name}.{part}" if self.components.joint else part: numbers
             for name in self.columns
-            for part, numbers in zip(SUMMARY, np.ascontiguousarray(self._summary(name).T), strict=True)
+            for part, numbers in zip(SUMMARY, np.ascontiguousarray(self.summary(name).T), strict=True)
         }
 
-    def _summary(self, name: str) -> Floats:
+    def summary(self, name: str) -> Floats:
         """Mean, sd and quantiles of a column: (rows, 5)."""
         own = self.column(name)
         return np.column_stack([own.mean, own.sd, own.quantile(list(LEVELS.values()))])
@@ -230,7 +240,7 @@ class Mixture:
         rows, joint = ends(len(self), MAX_ROWS), self.components.joint
         names = [row_name(self.index, row) for row in rows if row is not None]
         some = self[[row for row in rows if row is not None]]
-        numbers = np.stack([some._summary(name) for name in self.columns], axis=1).reshape(-1, len(SUMMARY))
+        numbers = np.stack([some.summary(name) for name in self.columns], axis=1).reshape(-1, len(SUMMARY))
         cells = zip(*map(_cells, numbers.T), strict=True)
         stubs = [(name if i == 0 else "", own)[: 1 + joint] for name in names for i, own in enumerate(self.columns)]
         body = [(*stub, *line) for stub, line in zip(stubs, cells, strict=True)]

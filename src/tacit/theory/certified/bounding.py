@@ -139,8 +139,7 @@ def bounds(
     P*(B=true): minimum 0.442857 approached near A=0.777778; maximum 0.785714 at A=0.777778
     >>> low, high = result
     """
-    ends = _box(box)
-    query = make_selectable(tac, box, given, posterior_only=True)
+    query, ends = make_selectable(tac, box, given, posterior_only=True), _box(box)
     states, which = tac.variable.states, state_of(tac, state)
     of_state = np.eye(len(states))[which]
     least, most = (maximise(query, ends, sign * of_state, tolerance, budget) for sign in (-1.0, 1.0))

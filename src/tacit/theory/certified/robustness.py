@@ -86,7 +86,7 @@ def robust(
         raise TacitError("a state is given without a threshold; the decision is the most probable state")
     rule = None if threshold is None else (state_of(tac, state), float(threshold))
     checked = read_given(tac, evidence)
-    soft = [n for n, c in checked.columns.items() if c.soft is not None and tac.network.variable(n).card == 2]
+    soft = [n for n, c in checked.columns.items() if c.soft is not None and len(tac.network.states(n)) == 2]
     names = checked_inputs(tac, soft if inputs is None else inputs, {})
     fixed = {n: c for n, c in checked.columns.items() if n not in names}
     query = SelectableQuery(tac, names, fixed, posterior_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import NetworkError, TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
@@ -32,6 +32,7 @@ MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
     """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
     net.require_numbers()
+    _refuse_densities(net)
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
     return {
@@ -46,6 +47,13 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         **({} if looks is None else _edge_looks(net, looks)),
         **(_looked_at(net) if remote else _computable(net)),
     }
+
+
+def _refuse_densities(net: Model) -> None:
+    """Refuse continuous variables, for which the page has neither a card nor a curve."""
+    for name in net.continuous[:1]:
+        remedy = "net.plot(evidence) draws its curve, and bins= in place of the density makes it one of intervals"
+        raise NetworkError(f"node {name!r} has a density, which the explorer page cannot show yet; {remedy}")
 
 
 def _interesting(net: Model) -> str:

@@ -1,0 +1,76 @@
+"""Pictures of networks and answers with numbers."""
+
+import numpy as np
+import pytest
+
+import tacit
+from tacit import NetworkError, TacitError
+from tests.helpers import close
+from tests.sensors import sensors
+
+
+def noisy():
+    """A network with a density of which nothing else is known."""
+    net = tacit.Network()
+    net.add("A", cpt=[0.3, 0.7])
+    net.add("noise", ["A"], cpt=tacit.Density(lambda values: -np.abs(values[:, None] - np.array([0, 3]))))
+    return net
+
+
+def test_continuous_nodes_are_boxes():
+    assert sensors().plot().svg.count("<ellipse") == 2
+    assert sensors().plot(nodes=["Fault", "x"]).svg.count("<rect") == 1
+
+
+def test_posteriors_of_numbers_are_curves_and_observed_ones_are_written():
+    picture = sensors().plot({"heat": 82.5, "x": 1.0}).svg
+    mean, sd = (getattr(sensors().posterior("y", {"heat": 82.5, "x": 1.0}), part)[0] for part in ("mean", "sd"))
+    for text in ("= 82.5", "= 1", f"{mean:.4g} ± {sd:.3g}"):
+        assert f">{text}</text>" in picture
+    assert picture.count('z" fill="#4b82be"/>') == 2  # trips and shake
+    assert ">a density</text>" in noisy().plot({}).svg
+
+
+def test_a_curve_shows_narrow_components(tmp_path):
+    net = tacit.Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("x", ["A"], cpt=tacit.Gaussian([0.0, 1000.0], [1e-3, 100.0]))
+    from tacit.views.curves import places
+
+    mixture = net.posterior("x")
+    assert mixture.pdf(places(mixture)).max() > 100
+    pytest.importorskip("matplotlib")
+    net.plot({}).save(tmp_path / "net.png")
+
+
+def test_the_density_of_each_row_is_drawn_above_its_components():
+    pytest.importorskip("matplotlib")
+    mixture = sensors().posterior("heat", {"trips": [3, 0]})
+    lines = mixture.plot().get_lines()
+    x, y = lines[0].get_data()
+    close(y, mixture.pdf(x)[0])
+    close(np.sum([line.get_ydata() for line in lines[1:7]], axis=0), y)
+    counts = sensors().posterior("trips").plot()
+    assert counts.get_ylabel() == "probability"
+    assert set(counts.get_lines()[0].get_xdata()) == set(range(10))
+
+
+def test_the_page_says_which_node_it_does_not_take(tmp_path):
+    with pytest.raises(
+        TacitError, match=r"node 'heat' has a density, which the explorer page cannot show yet; net.plot"
+    ):
+        sensors().page(tmp_path / "net.html")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_drawn_is_said():
+    pytest.importorskip("matplotlib")
+    with pytest.raises(TacitError, match=r"joint distribution of \('x', 'y'\); draw one of them"):
+        sensors().posterior("x, y").plot()
+    with pytest.raises(TacitError, match="a picture has 1 to 10 rows, got 20"):
+        sensors().posterior("heat", {"x": [1.0] * 20}).plot()
+    with pytest.raises(TacitError, match="give x=, the numbers to draw 'noise' at"):
+        noisy().posterior("noise").plot()
+    assert noisy().posterior("noise").plot(x=[0.0, 1.0]).get_xlabel() == "noise"
+    with pytest.raises(NetworkError, match="do cannot set 'heat'"):
+        sensors().plot(do={"heat": 80})
