@@ -21,11 +21,11 @@ from bench.tables import MISSED, OK, Ratio, Section, run_parts
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-densities.md"
 Floats = NDArray[np.float64]
-SEQUENCES, STEPS, TURNS = 1000, 100, 5
+SEQUENCES, STEPS, TURNS = 1000, 100, 3
 ITERATIONS = 2  # of EM that are timed, after a first one
 BARS = {4: 1.0, 32: 5.0, 128: 10.0}  # by the number of states: how many times as fast
 INTRO = """`python -m bench densities_hmm` writes this page. Both programs answer in one process, in turns; figures are
-medians of 5 turns. hmmlearn runs with `implementation="scaling"`, which is several times as fast as its default."""
+medians of 3 turns. hmmlearn runs with `implementation="scaling"`, which is several times as fast as its default."""
 
 
 @dataclass(frozen=True)

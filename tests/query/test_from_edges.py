@@ -36,6 +36,14 @@ def test_states_may_be_given():
     assert tacit.Network.from_edges([("H", "wet")]).states("H") == ("true", "false")
 
 
+def test_densities_keep_numbers_as_they_are():
+    rows = {"wet": ROWS["wet"], "weight": [2.5, 3.0, 3.5, 4.5]}
+    net = tacit.Network.from_edges([("wet", "weight")], rows, densities={"weight": tacit.Gaussian()})
+    close(tacit.estimate(net, rows).network.density("weight").mean, [3.25, 3.5])
+    with pytest.raises(NetworkError, match="densities= names 'wieght', which no edge does; did you mean 'weight'"):
+        tacit.Network.from_edges([("wet", "weight")], rows, densities={"wieght": tacit.Gaussian()})
+
+
 @pytest.mark.parametrize(
     ("edges", "given", "message"),
     [

@@ -23,6 +23,7 @@ from tacit.evidence.summaries.discretizing import How, discretize, warn_of_defau
 from tacit.evidence.summaries.observed_states import observed_states, warn_of_states
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
+from tacit.model.densities import AnyDensity
 from tacit.model.elements.intervals import Edges, checked_edges
 from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.model.graph import Node, in_topological_order, parents_of
@@ -388,6 +389,7 @@ class Network(Model):
         states: Mapping[str, int | Sequence[Label]] | None = None,
         nodes: Iterable[str] = (),
         bins: How | Mapping[str, How] | None = None,
+        densities: Mapping[str, AnyDensity] | None = None,
     ) -> Self:
         """A network of these edges, parent first, whose tables are to be learned.
 
@@ -407,6 +409,9 @@ class Network(Model):
             `tacit.discretize` takes. Measurements that it does not name, which are fractions or more than 12 different
             whole numbers, have intervals of about as many rows each, as in `tacit.discover`; a `DefaultBinsWarning`
             says so. A category is no measurement.
+        densities
+            The densities of variables without children whose values stay numbers, such as
+            `{"heat": tacit.Gaussian()}`.
 
         >>> import tacit
         >>> rows = {"rain": ["yes", "no", "no", "no"], "wet": ["wet", "dry", "wet", "dry"]}
@@ -430,11 +435,17 @@ class Network(Model):
         for name in listed:
             if name not in parents:
                 raise NetworkError(f"states= names {name!r}, which no edge does{similar(name, parents)}")
-        intervals = _intervals(columns, bins, parents, listed)
-        observed = [name for name in parents if name in columns and name not in listed]
+        continuous = dict(densities or {})
+        for name in continuous:
+            if name not in parents:
+                raise NetworkError(f"densities= names {name!r}, which no edge does{similar(name, parents)}")
+            if name in listed:
+                raise NetworkError(f"{name!r} is named in states= and in densities=; expected one of them")
+        intervals = _intervals(columns, bins, parents, {**listed, **continuous})
+        observed = [name for name in parents if name in columns and not (name in listed or name in continuous)]
         for name in in_topological_order(parents):
-            if name in intervals:
-                net.add(name, parents[name], bins=intervals[name])
+            if name in intervals or name in continuous:
+                net.add(name, parents[name], bins=intervals.get(name), cpt=continuous.get(name))
                 continue
             if name in observed:
                 listed[name] = observed_states(name, columns[name])

@@ -1,4 +1,4 @@
-"""`tacit.estimate`: the tables of a network from rows, by counting, and by EM where rows are incomplete."""
+"""`tacit.estimate`: the numbers of a network from rows, by counting, and by EM where rows are incomplete."""
 
 from __future__ import annotations
 
@@ -93,7 +93,8 @@ def estimate(
     What is estimated are the tables that the network leaves out, entries that are NaN, and tables and noisy-ors with
     `learn=True`, whose numbers are the start of EM; `net.learnable()` is a copy in which all of them are. Known
     numbers, exact 0s and 1s, and thresholds stay, and tied tables share their counts. A row counts for that table of a
-    testing node which its evidence selects.
+    testing node which its evidence selects. The same holds for the numbers of densities, but for a `Density`, which has
+    none; a variance is at least 1e-9 of that of its column, and a `CollapsedDensityWarning` says where that acts.
 
     Parameters
     ----------
@@ -107,11 +108,13 @@ def estimate(
         `MissingColumnWarning` says; a column of None says that it is meant to be.
     prior
         Pseudo-counts for every free entry, or `(network, strength)`: each row of the tables of that network counts as
-        so many rows.
+        so many rows. To each parents' state of a density, as many rows are added, with the mean and variance of the
+        whole column, or of that network's density.
     weights
         How many rows each row counts as: numbers, or the name of a column that holds them.
     restarts, seed
-        How many random starts for what has no start of its own, of which the best is kept; the seed.
+        How many random starts for what has no start of its own, of which the best is kept; the seed. Means of densities
+        start from random rows that are far from each other, variances from those of the whole column.
     tolerance, steps
         EM ends when the log-likelihood (with the prior) grows by less than this share of itself, or after so many
         iterations. With `tolerance=0`, there are as many as `steps` says.
