@@ -134,10 +134,11 @@ class DensityColumn(Column):
         assert self.density is not None, "numbers have likelihoods only beside a density"
         logs = self.density.logs_by_component(self.values)
         top = _tops(logs)
-        np.subtract(logs, top, out=logs)
-        small = logs < LOG_SMALLEST
-        underflows = bool(small.any())
-        lost = (small & (logs > -np.inf)).any(axis=0) if underflows else np.zeros(self.rows, dtype=np.bool_)
+        logs -= top
+        small = logs.min(initial=0.0) < LOG_SMALLEST  # a quick look, which is enough for most rows
+        lost = np.zeros(len(top), dtype=np.bool_)
+        if small:
+            lost |= ((logs < LOG_SMALLEST) & (logs > -np.inf)).any(axis=0)
         rough = np.flatnonzero(np.abs(top) > MAX_PLAIN_LOG)
         if rough.size:
             differences, tops = _differences(self.density.exact_logs(self.values[rough]))
@@ -146,9 +147,9 @@ class DensityColumn(Column):
             likelihoods = np.exp(logs, out=logs)
         if rough.size:
             likelihoods[:, rough] *= 1.0 + differences.low
-        if underflows:
-            likelihoods[small] = 0.0  # in place of subnormal numbers, whose products are slow
-        return _Scaled(likelihoods, top, np.asarray(lost))
+        if small:
+            likelihoods[likelihoods < np.finfo(np.float64).smallest_normal] = 0.0  # which keeps products fast
+        return _Scaled(likelihoods, top, lost)
 
     def with_exponents(self) -> tuple[Floats, NDArray[np.int64]]:
         """The likelihoods as mantissas (components, rows) and the powers of two that they are multiplied by."""
@@ -164,8 +165,9 @@ class DensityColumn(Column):
 
 def _tops(logs: Floats) -> Floats:
     """The largest logarithm of each row; 0 where no component has a density."""
-    top = logs.max(axis=0)
-    return np.where(top == -np.inf, 0.0, top)
+    top: Floats = logs.max(axis=0)
+    top[top == -np.inf] = 0.0
+    return top
 
 
 def _differences(logs: Twofold) -> tuple[Twofold, Floats]:

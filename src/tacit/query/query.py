@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 
-from tacit.base import pickling
+from tacit.base import machine, pickling
 from tacit.base.errors import NetworkError, TacitError, TooLargeError
 from tacit.base.floats import Floats, flat
 from tacit.base.text import large
@@ -36,7 +37,7 @@ Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
 MAX_JOINT = 2**22  # joint states of several query variables up to which their posterior is compiled
 OTHER_QUERY = "a query answers for its own variables: compile another query to ask about others"
-DENSITY_ROWS = 2**15  # whose densities are worked out at a time
+DENSITY_ROWS = 2**13  # whose densities are worked out at a time, and stay in cache
 MAX_COMPANIONS = 16  # other questions that a query keeps compiled
 DEFAULTS = CompileOptions()
 
@@ -126,15 +127,29 @@ class Query(CompiledQuery):
         known = self._read(evidence, lazily=True)
         if is_frame(evidence):
             self._warn_observed(known)
-        engine = self.engine().runner(known.rows, Sweep.FORWARD)
-        posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
-        # densities are worked out block by block
-        at_once = DENSITY_ROWS if density_columns(known.columns) else engine.chunk_for(known.rows)
-        for rows, block in blocks(known.columns, known.rows, at_once):
-            posterior[rows] = engine.posterior(block.columns, block.rows)
+        posterior = self._posterior(known)
         warn_impossible(np.isnan(posterior[:, 0]), "their posterior is NaN")
         posterior = posterior.reshape(known.rows, *self._states)
         return self.labelled(posterior, evidence) if labels else posterior
+
+    def _posterior(self, known: Evidence) -> Floats:
+        """The posteriors of all joint states, (rows, states). Threads share the rows where densities are worked out."""
+        engine = self.engine().runner(known.rows, Sweep.FORWARD)
+        posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
+        numbers = density_columns(known.columns)
+        parts = blocks(known.columns, known.rows, DENSITY_ROWS if numbers else engine.chunk_for(known.rows))
+
+        def answer(part: tuple[slice, Evidence]) -> None:
+            rows, block = part
+            posterior[rows] = engine.posterior(block.columns, block.rows)
+
+        if numbers and known.rows > DENSITY_ROWS and engine.small(DENSITY_ROWS):
+            with ThreadPoolExecutor(machine.threads(engine.threads)) as pool:
+                list(pool.map(answer, parts))
+        else:
+            for part in parts:
+                answer(part)
+        return posterior
 
     def _mixture(self, evidence: EvidenceLike | None) -> Mixture:
         """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
