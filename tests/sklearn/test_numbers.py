@@ -97,12 +97,13 @@ def test_gaussian_leaves_below_two_classes_follow_normal_distributions():
     assert isinstance(model.network_.density("x"), tacit.Gaussian)
 
 
-def test_members_predict_together_and_explain_themselves_with_holes_and_text():
+@pytest.mark.parametrize("numbers", ["gaussian", pytest.param("auto", marks=pytest.mark.slow)])
+def test_members_predict_together_and_explain_themselves_with_holes_and_text(numbers):
     rng = np.random.default_rng(0)
     y = np.where(np.arange(80) % 2, "ill", "well")
     X = pd.DataFrame({"x": rng.normal(np.where(y == "ill", 2, 0)), "cough": np.where(rng.random(80) < 0.3, "no", y)})
     X.iloc[::7, 0], X.iloc[::9, 1] = np.nan, None
-    model = TACClassifier(numbers="auto", **QUICK).fit(X, y)
+    model = TACClassifier(numbers=numbers, **QUICK).fit(X, y)
     assert sum(member.weight for member in model.members_) == pytest.approx(1)
     close(model.predict_proba(X).sum(axis=1), 1, 1e-12)
     feature = model.explain(X.iloc[[1]]).features[0]
