@@ -14,6 +14,7 @@ from tacit import TacitError
 from tacit.sklearn import TACClassifier
 from tacit.sklearn.gaussian_leaves import FAMILIES, GaussianRows, Scaling, Shape, clusters, logs_of_all
 from tacit.sklearn.model_selection import LabelledTable
+from tacit.sklearn.number_choice import shares_of
 from tacit.sklearn.pool import best_power, best_weights, calibrated
 from tacit.sklearn.table import FeatureTable
 from tests.helpers import close
@@ -96,12 +97,13 @@ def test_gaussian_leaves_below_two_classes_follow_normal_distributions():
     assert isinstance(model.network_.density("x"), tacit.Gaussian)
 
 
-def test_members_predict_together_and_explain_themselves_with_holes_and_text():
+@pytest.mark.parametrize("numbers", ["gaussian", pytest.param("auto", marks=pytest.mark.slow)])
+def test_members_predict_together_and_explain_themselves_with_holes_and_text(numbers):
     rng = np.random.default_rng(0)
     y = np.where(np.arange(80) % 2, "ill", "well")
     X = pd.DataFrame({"x": rng.normal(np.where(y == "ill", 2, 0)), "cough": np.where(rng.random(80) < 0.3, "no", y)})
     X.iloc[::7, 0], X.iloc[::9, 1] = np.nan, None
-    model = TACClassifier(numbers="auto", **QUICK).fit(X, y)
+    model = TACClassifier(numbers=numbers, **QUICK).fit(X, y)
     assert sum(member.weight for member in model.members_) == pytest.approx(1)
     close(model.predict_proba(X).sum(axis=1), 1, 1e-12)
     feature = model.explain(X.iloc[[1]]).features[0]
@@ -122,3 +124,12 @@ def test_members_predict_together_and_explain_themselves_with_holes_and_text():
 def test_numbers_that_cannot_be(settings, message):
     with pytest.raises(TacitError, match=message):
         TACClassifier(**settings).fit([[0.0], [1.0]], [0, 1])
+
+
+def test_equal_rows_and_rows_with_weight_are_dealt_out_to_folds_alike():
+    x, y = np.array([0.0, 0, 0, 1, 2, 3]), np.eye(2)[[0, 0, 0, 1, 0, 1]]
+    rows = LabelledTable(FeatureTable([x]), ["x"], y, (0, 1), np.ones(6))
+    weighted = LabelledTable(FeatureTable([x[2:]]), ["x"], y[2:], (0, 1), np.array([3.0, 1, 1, 1]))
+    by_row, by_weight = np.array(shares_of(rows, 0)), np.array(shares_of(weighted, 0))
+    close(np.column_stack([by_row[:, :3].sum(axis=1), by_row[:, 3:]]), by_weight)
+    assert set(by_weight[:, 0]) == {0, 1}

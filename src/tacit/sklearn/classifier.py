@@ -223,21 +223,20 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         """Learn networks with Gaussian leaves, and with `numbers="auto"` those of other kinds, to predict together."""
         self._check_settings()
         rows, seed = LabelledTable(X, self._columns(), targets, states, weights), self._seed()
-        learners = [partial(self._on_levels, rows, kinds) for kinds in (None, FINE)]
+        learners = [partial(self._on_levels, kinds) for kinds in (None, FINE)]
         gaussian = self.numbers == "gaussian"
         self.members_ = choose_gaussian(rows, seed) if gaussian else choose_together(rows, seed, learners)
         first = max(self.members_, key=lambda member: member.weight)
         self.tac_, self.network_, self._encoder = first.tac, first.tac.network, first.encoder
         return self
 
-    def _on_levels(self, rows: LabelledTable, kinds: Sequence[Candidate] | None, places: NDArray[np.intp]) -> Member:
+    def _on_levels(self, kinds: Sequence[Candidate] | None, rows: LabelledTable) -> Member:
         """What is learned from some rows if numbers are evidence on levels."""
         model = clone(self).set_params(numbers="bins", random_state=self._seed())
         model._kinds, model.n_features_in_ = kinds, self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
-        some = rows.take(places)
-        model._learn(some.table, some.targets, some.classes, some.weights)
+        model._learn(rows.table, rows.targets, rows.classes, rows.weights)
         return Member(model.tac_, model._encoder)
 
     def _posterior(self, X: Any) -> Floats:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.sklearn.gaussian_leaves import GaussianRows, Scaling, Shape, logs_of_all
-from tacit.sklearn.model_selection import LabelledTable, folds_of, keys_of
-from tacit.sklearn.pool import Member, best_power, best_weights, calibrated, log_loss
+from tacit.sklearn.model_selection import FOLDS, LabelledTable, folds_of, keys_of
+from tacit.sklearn.pool import LEAST, Member, best_power, best_weights, calibrated, log_loss
 
-LEAST_LOG = -30.0  # of a probability
-Learner = Callable[[NDArray[np.intp]], Member]  # from the places of rows to what is learned from them
+Learner = Callable[[LabelledTable], Member]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,24 +53,22 @@ class HeldOut:
     """Rows of which some are held out in turn, to see how candidates predict them."""
 
     def __init__(self, rows: LabelledTable, seed: int) -> None:
-        self.all = rows
         self.rows = rows.take(np.flatnonzero(rows.weights))
-        classes = self.rows.targets.argmax(axis=1)
-        folds = folds_of(self.rows, keys_of(self.rows.table, seed))
-        self.folds = [out for out in folds if len(np.unique(classes[~out])) > 1] or [np.ones(len(classes), dtype=bool)]
-        places = np.concatenate([np.flatnonzero(out) for out in self.folds])
-        self.targets, self.weights = self.rows.targets[places], self.rows.weights[places]
+        shares = shares_of(self.rows, seed)
+        self.folds = [fold for fold in (self._fold(out) for out in shares) if fold] or [(self.rows, self.rows)]
+        self.targets = np.concatenate([out.targets for _, out in self.folds])
+        self.weights = np.concatenate([out.weights for _, out in self.folds])
 
-    def _kept(self, out: NDArray[np.bool_]) -> NDArray[np.intp]:
-        """The places of the rows to learn from: all, where none is left."""
-        return np.flatnonzero(out if out.all() else ~out)
+    def _fold(self, out: Floats) -> tuple[LabelledTable, LabelledTable] | None:
+        """The rows to learn from and those held out; none, where the former are of one class."""
+        kept, others = ((replace(self.rows, weights=w).take(np.flatnonzero(w))) for w in (self.rows.weights - out, out))
+        return (kept, others) if (kept.targets.sum(axis=0) > 0).sum() > 1 and len(others.weights) else None
 
     def gaussian(self) -> dict[tuple[str, Shape], tuple[Floats, Callable[[], Member]]]:
         """What all networks with Gaussian leaves say of the rows held out, and how to make them from all rows."""
         found: dict[tuple[str, Shape], list[Floats]] = {}
-        for out in self.folds:
-            others = self.rows.table.take(np.flatnonzero(out))
-            for family, shape, logs in logs_of_all(self.rows.take(self._kept(out)), others):
+        for kept, others in self.folds:
+            for family, shape, logs in logs_of_all(kept, others.table):
                 found.setdefault((family, shape), []).append(logs)
         return {key: (np.concatenate(logs), partial(self._made, key[1])) for key, logs in found.items()}
 
@@ -82,13 +78,26 @@ class HeldOut:
 
     def learned(self, learner: Learner) -> tuple[Floats, Callable[[], Member]]:
         """What a learner says of the rows held out, and how it learns from all rows."""
-        places, found = np.flatnonzero(self.all.weights), []
-        for out in self.folds:
-            table = self.rows.table.take(np.flatnonzero(out))
-            posterior = learner(places[self._kept(out)]).posterior(table)
-            found.append(np.log(np.maximum(posterior, np.exp(LEAST_LOG))))
-        return np.concatenate(found), lambda: learner(places)
+        said = [learner(kept).posterior(others.table) for kept, others in self.folds]
+        return np.log(np.maximum(np.concatenate(said), LEAST)), partial(learner, self.rows)
 
     def tried(self, logs: Floats, learn: Callable[[], Member], calibrate: bool = True) -> Tried:
         power = best_power(logs, self.targets, self.weights) if calibrate else 1.0
         return Tried(logs, learn, power, log_loss(calibrated(logs, power), self.targets, self.weights))
+
+
+def shares_of(rows: LabelledTable, seed: int) -> list[Floats]:
+    """The part of the weight of each row that each fold holds out.
+
+    Equal rows are dealt out to the folds, as they come among the rows to be predicted, too. So is a row of weight 2,
+    which counts as two, unless weights are no multiples of the least.
+    """
+    folds = folds_of(rows, keys_of(rows.table, seed))
+    counts = rows.weights / rows.weights.min()
+    whole = counts if np.allclose(counts, np.round(counts)) else np.ones(len(counts))
+    keys = np.stack([keys_of(rows.table, seed), rows.targets.argmax(axis=1)])
+    group = np.unique(keys, axis=1, return_inverse=True)[1].ravel()
+    dealt = np.minimum(np.floor(np.bincount(group, whole)[group] + 0.5), FOLDS)
+    first = np.argmax([*folds, np.ones(len(counts), dtype=bool)], axis=0)
+    turns = [(fold - first) % FOLDS for fold in range(len(folds))]
+    return [np.where(turn < dealt, rows.weights / dealt, 0.0) for turn in turns]
