@@ -328,11 +328,12 @@ class TAC(UserQuery):
         return filtered(self, name, evidence)
 
     def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
-        """How the posterior depends on the numbers: its derivatives with respect to every entry of every table.
+        """How the posterior depends on the numbers: its derivatives by every entry of every table and density.
 
-        While an entry changes, the rest of its row changes in proportion. Derivatives pass through sigmoids; hard tests
-        are constant. Tied entries count one by one. All derivatives of a row come from one forward pass, and
-        one backward pass for each state of the query; several query variables may have 1,024 joint states.
+        While an entry changes, the rest of its row changes in proportion. Numbers of densities, such as means, change
+        alone. Derivatives pass through sigmoids; hard tests are constant. Tied entries count one by one. All
+        derivatives of a row come from one forward pass, and one backward pass for each state of the query; several
+        query variables may have 1,024 joint states.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
