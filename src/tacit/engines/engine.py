@@ -208,7 +208,7 @@ class Engine(ABC):
                 first = self.attempt_gradients(columns, rows, rescaled, through_selection)
         underflown = lost_rows(columns, rows)
         if not first.imprecise and first.gradients.finite and (underflown is None or not underflown.any()):
-            return first.gradients
+            return with_logs(first.gradients, columns)
         # derivatives overflow where a probability is too small for a float to be their divisor
         lost = first.gradients.overflowing(rows)
         if imprecise is not None:
@@ -217,10 +217,10 @@ class Engine(ABC):
             lost |= doubtful
         rare = np.flatnonzero(lost if lost.any() or first.gradients.finite else np.ones(rows, dtype=np.bool_))
         if not rare.size and rescaled is by_joint:
-            return first.gradients
+            return with_logs(first.gradients, columns)
         others = rescaled.copy()
         others[:, rare] = 0.0
-        gradients = self.attempt_gradients(columns, rows, others, through_selection).gradients
+        gradients = with_logs(self.attempt_gradients(columns, rows, others, through_selection).gradients, columns)
         if not rare.size:
             return gradients
         theirs = take(columns, rare), len(rare), by_joint[:, rare], scale[rare], through_selection
@@ -323,6 +323,16 @@ class Packed:
         if self.places is not None:
             rows = self.places if rows is None else self.places[rows]
         return self.columns if rows is None else take(self.columns, rows)
+
+
+def with_logs(gradients: Gradients, columns: Columns) -> Gradients:
+    """Derivatives with those by the logarithms of the likelihoods of observed numbers."""
+    logs = dict(gradients.logs)
+    for name, derivative in gradients.likelihoods.items():
+        column = columns.get(name)
+        if name not in logs and isinstance(column, DensityColumn):
+            logs[name] = np.asarray(column.likelihoods() * derivative, dtype=np.float64)
+    return replace(gradients, logs=logs)
 
 
 def rows_too_small(columns: Columns, rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:

@@ -112,11 +112,13 @@ class Gradients:
     """Derivatives of a function of the joint, summed over rows, and those by the likelihoods, row by row.
 
     `tables` by (node, part), `slopes` by testing node (a missing one is 0), `likelihoods` by variable: (states, rows).
+    Of observed numbers, whose likelihoods may be too small for floats, `logs` are those by their logarithms.
     """
 
     tables: dict[tuple[str, str], Floats]
     slopes: dict[str, float]
     likelihoods: dict[str, Array]
+    logs: dict[str, Array] = field(default_factory=dict)
 
     @property
     def finite(self) -> bool:
@@ -136,7 +138,8 @@ class Gradients:
         for name, old in self.likelihoods.items():
             new = others.likelihoods[name]
             likelihoods[name] = _put(old.astype(new.dtype), rows, new)  # the range of the new ones may be wider
-        return Gradients(added(self.tables, others.tables), added(self.slopes, others.slopes), likelihoods)
+        logs = {name: _put(old, rows, others.logs[name]) for name, old in self.logs.items()}
+        return Gradients(added(self.tables, others.tables), added(self.slopes, others.slopes), likelihoods, logs)
 
 
 def added(a: Mapping[K, V], b: Mapping[K, V]) -> dict[K, V]:

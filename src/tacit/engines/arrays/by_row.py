@@ -6,7 +6,6 @@ is one row that speaks for all, and its adjoint has all rows.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
@@ -21,7 +20,7 @@ from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed
-from tacit.engines.arrays.numpy_arrays import as_floats, lowest
+from tacit.engines.arrays.numpy_arrays import lowest
 from tacit.engines.arrays.numpy_engine import NumpyEngine, WideEngine
 from tacit.engines.arrays.reverse import ArrayAdjoints
 from tacit.engines.arrays.wide import Wide
@@ -90,7 +89,7 @@ class ByRow(NumpyEngine):
                 pause()
                 adjoints = self._adjoints(frame, np.eye(len(joint))[state][:, None] * inverse)
                 by_table.append(adjoints.by_table(self._sources.values, [rows]))
-                by_log.append({node: self._by_log(adjoints, i, rows) for node, i in observed.items()})
+                by_log.append({node: adjoints.by_log(i, rows) for node, i in observed.items()})
         found = Derivatives(joint * inverse, _stacked(by_table), _stacked(by_log))
         doubtful = self.doubtful(columns, results)
         lost = ~found.finite() if doubtful is None else doubtful | ~found.finite()
@@ -110,12 +109,6 @@ class ByRow(NumpyEngine):
         adjoints.add(program.joint, self._scaled(frame, seeds).reshape(shape))
         adjoints.run(self._batched)
         return adjoints
-
-    def _by_log(self, adjoints: ArrayAdjoints, i: int, rows: int) -> Floats:
-        """The derivatives (components, rows) by the logarithms of some likelihoods."""
-        likelihoods, adjoint = adjoints.frame.values[i].array, adjoints.by_value.get(i)
-        shape = (math.prod(likelihoods.shape[:-1]), rows)
-        return np.zeros(shape) if adjoint is None else as_floats(likelihoods * adjoint).reshape(shape)
 
     def _scaled(self, frame: ArrayEvaluation, seeds: Array) -> Array:
         """Derivatives by mantissas as derivatives by the numbers that the frame has."""
