@@ -178,11 +178,13 @@ def companion_for(query: Query, question: Question, known: Evidence) -> Query:
 class Swept(NamedTuple):
     """Derivatives of p*(q, evidence) by likelihoods, (states, rows) by variable, for each state q of the query.
 
-    `total` (rows,) is p*(evidence). The numbers of a row are all multiplied by the same power of two.
+    `total` (rows,) is p*(evidence). The numbers of a row are all multiplied by the same power of two. `logs`, if there
+    are some, are by the logarithms of likelihoods that may be too small for floats.
     """
 
     total: Array
     derivatives: Sequence[Mapping[str, Array]]
+    logs: Sequence[Mapping[str, Array]] = ()
 
     def joints(self, columns: Mapping[str, Column], name: str) -> list[Array]:
         """The probability of each state of a variable with q and the evidence: (states, rows) for each q."""
@@ -192,6 +194,8 @@ class Swept(NamedTuple):
         by_state = [derivatives[name] for derivatives in self.derivatives]
         if column is None:
             return by_state
+        if self.logs and name in self.logs[0]:
+            return [logs[name] for logs in self.logs]
         # the derivatives of states that are ruled out may leave the range of floats
         likelihoods = column.likelihoods()
         possible = likelihoods > 0
@@ -203,7 +207,7 @@ def sweeps(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None
     plain = _in_plain_floats(engine, known, dtype, pause)
     if plain is not None:
         return plain
-    results, derivatives = engine.run(known.columns, known.rows), []
+    results, derivatives, logs = engine.run(known.columns, known.rows), [], []
     total = results.joint.sum(axis=0)
     inverse = divide(np.ones_like(total), total, otherwise=0.0)
     for seeds in _units(engine, known.rows):
@@ -211,7 +215,8 @@ def sweeps(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None
         seeds = seeds * inverse
         gradients = engine.gradients(known.columns, known.rows, seeds, results.exponent, through_selection=False)
         derivatives.append(gradients.likelihoods)
-    return Swept(np.asarray(total > 0, dtype=total.dtype), derivatives)
+        logs.append(gradients.logs)
+    return Swept(np.asarray(total > 0, dtype=total.dtype), derivatives, logs)
 
 
 def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None]) -> Swept | None:
