@@ -62,6 +62,25 @@ def test_evidence_in_every_form(form, dtype):
 
 
 @GPU
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_are_likelihoods_made_on_the_host(dtype):
+    """The last rows rule out the state that explains the number, so that what underflows beside it counts."""
+    net = tacit.Network()
+    net.add("Fault", states=3, cpt=[0.2, 0.3, 0.5])
+    net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[0, 60, 61], sd=[1, 1, 1]))
+    net.add("Alarm", ["Fault"], cpt=[[0.0, 1.0], [0.9, 0.1], [0.2, 0.8]])
+    own, reference = (tacit.compile(net, "Fault", ["Heat", "Alarm"], engine=e, dtype=dtype) for e in ("cuda", "numpy"))
+    usual, far = ({"Heat": [60.2, np.nan, 0.3, *more], "Alarm": ["true", None, "false", *["true"] * len(more)]}
+                  for more in ([], [0.5, 0.7]))  # fmt: skip
+    bar = 1e-12 if dtype == "float64" else 1e-5
+    for evidence in (usual, far):
+        close(own.posterior(evidence), reference.posterior(evidence), bar)
+        close(own.log_evidence(evidence), reference.log_evidence(evidence), bar)
+        found, expected = own.marginals(evidence), reference.marginals(evidence)
+        close(found["Alarm"], expected["Alarm"], bar)
+
+
+@GPU
 def test_rows_come_and_go_in_blocks(monkeypatch):
     monkeypatch.setattr(engine_module, "BLOCK_ROWS", (64, 100))
     net, rng = examples.abc(), np.random.default_rng(0)

@@ -14,6 +14,7 @@ from tacit.compiler.operations import contract
 from tacit.io.bridges import onnx_graph
 from tacit.io.bridges.onnx import onnx_model
 from tests.conformance_files import queries as conformance
+from tests.density_cases import DECLARED, ROWS, plant
 from tests.helpers import always_hard, close, impossible
 from tests.strategies import queries, tie_margin
 
@@ -37,7 +38,9 @@ def feed(tac, evidence):
     known, given = tac.read(evidence), {}
     for name in tac.evidence:
         card = len(tac.network.states(name))
-        if name in tac.always_known:
+        if tac.network.variable(name).continuous:
+            given[name] = known.columns[name].values.squeeze().astype(tac.dtype)
+        elif name in tac.always_known:
             given[name] = np.broadcast_to(known.columns[name].states(), (known.rows,)).astype(np.int64)
         else:
             values = known.columns[name].likelihoods() if name in known.columns else np.ones((card, 1))
@@ -288,3 +291,31 @@ def test_without_onnx_the_error_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(TacitError, match=r"onnx is needed.*pip install 'onnx>="):
         onnx_model(tacit.compile(tacit.examples.abc(), "B"))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_numbers_are_inputs_whose_likelihoods_the_model_makes(dtype):
+    """Of joint numbers, either all are missing or none: with some of them, the answer is NaN."""
+    rows = {**ROWS, "Heat": [71.0, np.nan, 3000.0, 75.0], "x": [0.3, 2.0, np.nan, 0], "y": [0.5, 1.0, np.nan, 0]}
+    rows["Count"], rows["Delay"] = [3.0, 40.0, 0.0, np.nan], [1.5, 0.2, np.nan, 4.0]
+    check(tacit.compile(plant(), "Fault", DECLARED, dtype=dtype), rows)
+    tac = tacit.compile(plant(), "Load", ["x, y"], dtype=dtype)
+    gap = {"x, y": np.array([[0.3, np.nan]], dtype)}
+    assert np.isnan(session(tac).run(None, gap)[0]).all()
+
+
+def test_numbers_that_a_density_cannot_have_are_impossible():
+    runs = session(tacit.compile(plant(), "Fault", ["Count", "Delay"]))
+    counts, delays = np.array([1.0, -1.0, 2.5, 1.0]), np.array([1.0, 1.0, 1.0, -3.0])
+    posterior, log_evidence = runs.run(None, {"Count": counts, "Delay": delays})
+    assert np.isnan(posterior).all(axis=1).tolist() == [False, True, True, True]
+    assert np.isneginf(log_evidence).tolist() == [False, True, True, True]
+
+
+def test_a_function_is_no_density_of_a_model():
+    net = plant()
+    net.add("Noise", ["Fault"], cpt=tacit.Density(lambda x: -np.abs(x[:, None] - np.array([0.0, 3.0]))))
+    with pytest.raises(TacitError, match="'Noise' has the density of a Python function"):
+        onnx_model(tacit.compile(net, "Fault", ["Noise"]))
+    with pytest.raises(TacitError, match="'Heat', is continuous, so there is no ONNX model"):
+        onnx_model(tacit.compile(net, "Heat", ["Count"]))

@@ -12,7 +12,7 @@ from tacit.evidence.column import Evidence, take
 from tacit.evidence.read import read
 from tacit.query import marginals
 from tacit.query.query import MAX_COMPANIONS
-from tests.helpers import ENGINES_OF_MANY, close, decided, impossible, tries
+from tests.helpers import ENGINES, ENGINES_OF_MANY, close, decided, impossible, tries
 from tests.strategies import queries
 
 ROWS = 6
@@ -156,3 +156,15 @@ def test_marginals_far_smaller_than_the_evidence_is_improbable(engine):
     tac = tacit.compile(net, "A", ["A", "B"], engine=engine)
     np.testing.assert_allclose(tac.marginals({"B": "true"})["A"][0], [1e-174, 1.0], rtol=1e-12)
     np.testing.assert_allclose(tac.marginals({"A": [[1.0, 0.5]], "B": "true"})["A"][0], [2e-174, 1.0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_rest_of_numbers_whose_density_underflows(engine):
+    """The evidence rules out the state that explains x, and what remains says what y is."""
+    net = tacit.Network()
+    net.add("Fault", states=3, cpt=[0.2, 0.3, 0.5])
+    net.add(("x", "y"), ["Fault"], cpt=tacit.Gaussian(mean=[[0, 0], [60, 1], [61, 5]], cov=np.eye(2)))
+    net.add("Alarm", ["Fault"], cpt=[[0.0, 1.0], [0.9, 0.1], [0.2, 0.8]])
+    tac = tacit.compile(net, "Fault", ["x, y", "Alarm"], engine=engine)
+    found = tac.marginals({"x": [0.5, 0.5], "Alarm": ["true", "false"]})
+    np.testing.assert_allclose(found["y"].mean, [1, 0], atol=1e-12)

@@ -127,6 +127,11 @@ class Program:
         """The variables whose observed states the program reads: a query may declare more."""
         return tuple(dict.fromkeys(name for op in self if isinstance(op, ops.Slice) for name in op.variables))
 
+    @cached_property
+    def likelihoods(self) -> tuple[str, ...]:
+        """The variables whose likelihoods the program reads."""
+        return tuple(dict.fromkeys(op.variable for op in self if isinstance(op, ops.Likelihood)))
+
     @property
     def outputs(self) -> int:
         """The number of entries of the joint."""

@@ -310,17 +310,25 @@ class SingleRow(Protocol):
 class Packed:
     """Rows of evidence, as columns and in the form that an engine reads: `arrays` whose last axis are the rows.
 
-    `places` are the positions of the rows in the columns, None if they are all of them in their order.
+    `places` are the positions of the rows in the columns, None if they are all of them in their order. In `lost` rows,
+    a density underflows beside another one; None without densities.
     """
 
     columns: Columns
     rows: int
     arrays: tuple[NDArray[Any], ...] = ()
     places: NDArray[np.int64] | None = None
+    lost: NDArray[np.bool_] | None = None
+
+    @property
+    def some_lost(self) -> bool:
+        """Whether there are rows in which a density underflows."""
+        return self.lost is not None and bool(self.lost.any())
 
     def take(self, rows: NDArray[np.int64]) -> Packed:
         places = rows if self.places is None else self.places[rows]
-        return Packed(self.columns, len(rows), tuple(array[:, rows] for array in self.arrays), places)
+        lost = None if self.lost is None else self.lost[rows]
+        return Packed(self.columns, len(rows), tuple(array[:, rows] for array in self.arrays), places, lost)
 
     def columns_of(self, rows: NDArray[np.int64] | None = None) -> Columns:
         """The evidence of some rows, or of all, in columns."""

@@ -1,4 +1,4 @@
-"""How a posterior depends on the numbers of a network: derivatives with respect to every entry of every table."""
+"""How a posterior depends on the numbers of a network: derivatives by every entry of every table and density."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base import html, machine
-from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.errors import TableError, TacitError, TooLargeError
 from tacit.base.floats import Floats, divide, flat
 from tacit.base.grid import Grid
 from tacit.base.progress import Progress
@@ -20,10 +20,12 @@ from tacit.base.text import plural
 from tacit.base.version import package
 from tacit.engines.arrays.by_row import ByRow
 from tacit.engines.results import Array
-from tacit.evidence.column import Evidence, blocks, take
+from tacit.evidence.column import Column, Evidence, blocks, take
+from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, describe
 from tacit.model.model import Model
 from tacit.query.answer import warn_impossible
@@ -33,6 +35,7 @@ from tacit.query.query import Query
 Key = tuple[str, str]
 CAUSE = "cause "  # the parts of a noisy-or
 MAX_LINES = 10  # entries that are printed
+COVARIANCES = "cov"  # of a density
 IMPOSSIBLE = "the evidence has probability 0, so there is no posterior to depend on anything"
 DEPENDS = "the entries it depends on most"
 SELECTED = "As long as tests come out as they do now: a change that turns one does more."
@@ -48,10 +51,10 @@ class Entry(NamedTuple):
     """One entry of a table, and how much the posterior of a query state depends on it.
 
     It is at `place` in a part of the node's CPT, and `name` says in words what it is the number of. `derivative` is
-    that of the posterior by the entry, with the rest of its row co-varied in proportion. `flips_at` is the value of the
-    entry at which another state of the query becomes the most probable one, the nearest to its present `value`; NaN
-    where there is none between 0 and 1, and where sigmoids leave it unknown. It takes the tables that tests have
-    selected as they are.
+    that of the posterior by the entry, with the rest of its row co-varied in proportion; a number of a density changes
+    alone. `flips_at` is the value of the entry at which another state of the query becomes the most probable one, the
+    nearest to its present `value`; NaN where there is none between 0 and 1, where sigmoids leave it unknown, and for
+    numbers of densities. It takes the tables that tests have selected as they are.
     """
 
     node: str
@@ -114,7 +117,8 @@ class Sensitivity:
         """The total derivatives of the posterior: (rows, states of the query..., entries of the table...).
 
         While an entry changes, the rest of its row changes in proportion, so that the row still sums to 1; NaN for an
-        entry of 1, where no proportion is left. Thresholds change alone.
+        entry of 1, where no proportion is left. Thresholds change alone, and so do numbers of densities, but that
+        an entry of a covariance changes together with its mirror image.
         """
         over = tuple(range(1, self.posterior.ndim))
         derivatives = {}
@@ -142,6 +146,8 @@ class Sensitivity:
             for place, *numbers in zip(np.ndindex(*table.shape), *columns, strict=True):
                 if part.startswith(CAUSE) and len(place) == 3 and place[1] == 0:
                     continue  # no number of the network: what one cause brought about stays
+                if part == COVARIANCES and place[-2] > place[-1]:
+                    continue  # the mirror image of another
                 entries.append(Entry(node, part, place, _name(self.network, node, part, place), *numbers))
         return sorted(entries, key=lambda entry: -abs(np.nan_to_num(entry.derivative)))
 
@@ -149,7 +155,8 @@ class Sensitivity:
         self, row: int, state: tuple[int, ...], key: Key, place: tuple[int, ...], value: float | Floats
     ) -> Floats:
         """The posterior of a state if an entry had another value, the rest of its row co-varied."""
-        if self.selects and isinstance(self.network.cpt(key[0]), CPT | TestingCPT):
+        cpt = self.network.cpt(key[0])
+        if isinstance(cpt, BaseDensity) or (self.selects and isinstance(cpt, CPT | TestingCPT)):
             values = np.asarray(value, dtype=np.float64)
             posteriors = [float(self._asked_again(row, key, place, new)[state]) for new in values.ravel().tolist()]
             return np.array(posteriors).reshape(values.shape)
@@ -161,18 +168,23 @@ class Sensitivity:
         """The posterior of a network with another entry: it may select other tables."""
         (node, part), cpt = key, self.network.cpt(key[0])
         table, unknown = np.array(self._tables[key]), np.full(self.posterior.shape[1:], np.nan)
-        if part != THRESHOLDS:
+        if part != THRESHOLDS and not isinstance(cpt, BaseDensity):
             if table[place] == 1:  # no proportion is left to keep
                 return unknown
             others = np.arange(table.shape[-1]) != place[-1]
             table[place[:-1]] *= np.where(others, (1 - value) / (1 - table[place]), 1.0)
         table[place] = value
+        if part == COVARIANCES:
+            table[(*place[:-2], place[-1], place[-2])] = value
         several = isinstance(cpt, TestingCPT) and part == THRESHOLDS and len(cpt.tables) > 2
         if several and not (np.diff(table, axis=-1) >= 0).all():  # thresholds that are no longer in order
             return unknown
         names = self.network.ties.get(cpt.tie, ()) if cpt.tie is not None else ()
         loose = {name: _with_part(self.network.cpt(name), "", table) for name in names}  # of a tie, one alone changes
-        net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
+        try:
+            net = self.network.with_cpts({**loose, node: _with_part(cpt, part, table)})
+        except TableError:  # a deviation of 0 or less
+            return unknown
         known = Evidence(1, take(self.known.columns, np.array([row])))
         posterior: Floats = self.asked.with_network(net).posterior(known)[0]
         return posterior
@@ -197,7 +209,7 @@ class Sensitivity:
         slope = self.slopes[key][row].reshape(len(posterior), *table.shape)
         best = int(np.argmax(posterior))
         nearest = np.full(table.shape, np.nan)
-        if self.bends:
+        if self.bends or self.network.variable(key[0]).continuous:
             return nearest
         for other in range(len(posterior)):
             if other == best:
@@ -288,14 +300,34 @@ def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[F
     slopes = {key: np.empty((*posterior.shape, *table.shape)) for key, table in tables.items()}
     with Progress("sensitivity", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
-            probabilities, derivatives = engine.derivatives(block.columns, block.rows, pause)
-            possible = np.asarray(probabilities.sum(axis=0) > 0)
-            _put(posterior[rows], probabilities, possible)
+            found = engine.derivatives(block.columns, block.rows, pause)
+            possible = np.asarray(found.posterior.sum(axis=0) > 0)
+            _put(posterior[rows], found.posterior, possible)
+            of_densities = _by_densities(block.columns, found.by_log)
             for key, table in tables.items():
-                by_entry = derivatives.get(key, np.zeros((1, *table.shape, 1)))  # a table without a say has none
-                _put(slopes[key][rows], _covaried(key[1], table, by_entry), possible)
+                nothing = np.zeros((1, *table.shape, 1))  # of a table without a say
+                if asked.network.variable(key[0]).continuous:
+                    by_entry = of_densities.get(key, nothing).reshape(-1, *table.shape, block.rows)
+                else:
+                    by_entry = _covaried(key[1], table, found.by_table.get(key, nothing))
+                _put(slopes[key][rows], by_entry, possible)
             progress.advance(block.rows)
     return posterior, slopes
+
+
+@UNBOUNDED
+def _by_densities(columns: Mapping[str, Column], by_log: Mapping[str, Floats]) -> dict[Key, Array]:
+    """Derivatives (states, components, ..., rows) by the numbers of densities, from those by their logarithms."""
+    derivatives: dict[Key, Array] = {}
+    for node, by_component in by_log.items():
+        column = columns[node]
+        assert isinstance(column, DensityColumn)
+        assert column.density is not None
+        for part, score in column.density.scores(column.values).items():
+            states, components, rows = by_component.shape
+            spread = by_component.reshape(states, components, *[1] * (score.ndim - 2), rows)
+            derivatives[node, part] = _times(spread, score)
+    return derivatives
 
 
 def _put(place: Floats, values: Array, possible: NDArray[np.bool_]) -> None:
@@ -343,6 +375,10 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
     """What an entry is the number of: "P(B='true' | A='false')"; of what is no dense table, with the part's name."""
     own, parents = net.variable(node), [net.variable(p) for p in net.parents(node)]
     family = [*parents, own]
+    if own.continuous:
+        at = describe(parents, place[: len(parents)])
+        columns = ", ".join(own.columns[i] for i in place[len(parents) :]) or own.name
+        return f"{part} of {columns}{' at ' if at else ''}{at}"
     if part == "table":
         given = describe(parents, place[:-1])
         return f"P({describe([own], place[-1:])}{' | ' if given else ''}{given})"
@@ -359,6 +395,10 @@ def _name(net: Model, node: str, part: str, place: tuple[int, ...]) -> str:
 
 def _with_part(cpt: AnyCPT, part: str, table: Floats) -> AnyCPT:
     """A CPT with another table for one of its parts, out of its tie."""
+    if isinstance(cpt, BaseDensity):
+        make: Any = type(cpt)
+        changed: AnyCPT = make(**cpt.parts() | ({part: table} if part else {}))
+        return changed
     if isinstance(cpt, TestingCPT):
         return cpt.with_parts({part: table} if part else {}, learn=False, tie=None)
     assert isinstance(cpt, CPT)

@@ -296,11 +296,12 @@ class TAC(UserQuery):
         return filtered(self, name, evidence)
 
     def sensitivity(self, evidence: EvidenceLike | None = None) -> Sensitivity:
-        """How the posterior depends on the numbers: its derivatives with respect to every entry of every table.
+        """How the posterior depends on the numbers: its derivatives by every entry of every table and density.
 
-        While an entry changes, the rest of its row changes in proportion. Derivatives pass through sigmoids; hard tests
-        are constant. Tied entries count one by one. All derivatives of a row come from one forward pass, and
-        one backward pass for each state of the query; several query variables may have 1,024 joint states.
+        While an entry changes, the rest of its row changes in proportion. Numbers of densities, such as means, change
+        alone. Derivatives pass through sigmoids; hard tests are constant. Tied entries count one by one. All
+        derivatives of a row come from one forward pass, and one backward pass for each state of the query; several
+        query variables may have 1,024 joint states.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -319,11 +320,12 @@ class TAC(UserQuery):
         """Write the query, with its numbers, as an ONNX model (opset 17) that runs without tacit.
 
         Inputs are the variables of `evidence`: likelihoods (rows, states) in the query's `dtype`, ones where a row has
-        no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64. Likelihoods
-        count as they are given and are not scaled to sum to 1. Outputs are `posterior` (rows, states), NaN where the
-        evidence has probability zero, and `log_evidence` (rows,). The model's metadata has the labels of all states.
-        It cannot compute a row again whose numbers leave the range of floats, as `posterior` does: of such rows it may
-        answer wrongly (see "Small numbers" in the documentation). Continuous variables are refused.
+        no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64; for a continuous
+        variable, its numbers (rows,) or (rows, columns), NaN where they are missing. Likelihoods count as they are
+        given and are not scaled to sum to 1. Of joint numbers, all must be missing or none. Outputs are `posterior`
+        (rows, states), NaN where the evidence has probability zero, and `log_evidence` (rows,). The model's metadata
+        has the labels of all states. It cannot compute a row again whose numbers leave the range of floats, as
+        `posterior` does: of such rows it may answer wrongly (see "Small numbers" in the documentation).
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"

@@ -6,6 +6,7 @@ autograd. `OnGPU` runs kernels generated for the query, and `OnTensors` the torc
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -21,11 +22,12 @@ from tacit.engines import check
 from tacit.engines.arrays.torch_engine import TorchEngine
 from tacit.engines.cuda.cuda_engine import CudaEngine
 from tacit.engines.cuda.tensors import DeviceEvidence, DeviceQuery
-from tacit.engines.engine import Sweep
+from tacit.engines.engine import LEAST_TRUSTED, Sweep
 from tacit.engines.results import Array, Results
 from tacit.evidence.column import Column, blocks
 from tacit.learn.fitting.forms import EXPONENTIAL, LOGISTIC, SORTED
 from tacit.learn.fitting.parameters import Key, Parameters
+from tacit.model.elements.variable import Variable
 from tacit.query.tac import TAC
 from tacit.torch.inputs import Inputs
 
@@ -54,7 +56,8 @@ class OnArrays:
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
-        posterior: Tensor = _Posterior.apply(weights, inputs.likelihoods, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
+        given = weights, inputs.likelihoods, inputs.logs
+        posterior: Tensor = _Posterior.apply(*given, inputs, self)  # type: ignore[no-untyped-call, unused-ignore]
         return posterior
 
     @cached_property
@@ -67,20 +70,22 @@ class _Posterior(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     """What autograd sees of an evaluation on arrays."""
 
     @staticmethod
-    def forward(ctx: Any, weights: Tensor, likelihoods: Tensor, inputs: Inputs, backend: OnArrays) -> Tensor:
-        ctx.save_for_backward(weights, likelihoods)
+    def forward(
+        ctx: Any, weights: Tensor, likelihoods: Tensor, logs: Tensor, inputs: Inputs, backend: OnArrays
+    ) -> Tensor:
+        ctx.save_for_backward(weights, likelihoods, logs)
         ctx.inputs, ctx.backend = inputs, backend
         ctx.forward_pass = ForwardPass(backend, weights.cpu(), likelihoods.cpu(), inputs)
         return torch.from_numpy(ctx.forward_pass.posterior.T.copy())  # the caller may write to it
 
     @staticmethod
     def backward(ctx: Any, by_posterior: Tensor) -> tuple[Tensor | None, ...]:
-        weights, likelihoods = ctx.saved_tensors
+        given = ctx.saved_tensors
         if torch.is_grad_enabled():  # the derivatives will be differentiated again, which the reverse sweep cannot
-            derivatives = ctx.backend.on_tensors.derivatives(weights, likelihoods, ctx.inputs, by_posterior)
+            derivatives = ctx.backend.on_tensors.derivatives(given, ctx.inputs, by_posterior)
             return *derivatives, None, None
-        by_weight, by_likelihood = ctx.forward_pass.derivatives(by_posterior.cpu().numpy().T)
-        return torch.from_numpy(by_weight).to(weights), torch.from_numpy(by_likelihood).to(likelihoods), None, None
+        arrays = ctx.forward_pass.derivatives(by_posterior.cpu().numpy().T)
+        return *(torch.from_numpy(array).to(own) for array, own in zip(arrays, given, strict=True)), None, None
 
 
 class ForwardPass:
@@ -96,24 +101,31 @@ class ForwardPass:
         self.columns = {v.name: Column(v, soft=soft[v.name].numpy()) for v in inputs.variables}
         for name, codes in inputs.codes.items():
             self.columns[name] = Column(backend.tac.network.variable(name), codes.cpu().numpy().copy())
+        for name, layer in inputs.densities.items():
+            self.columns[name] = layer.column(inputs.numbers[name])
+        self.continuous = inputs.continuous
         parts = blocks(self.columns, self.rows, self.engine.chunk)
         results = Results.joined([self.engine.run(part.columns, part.rows) for _, part in parts])
         self.total, self.exponent = results.joint.sum(axis=0), results.exponent
         self.posterior = divide(results.joint, self.total)
 
-    def derivatives(self, by_posterior: Array) -> tuple[Array, Array]:
-        """Derivatives by the weights and by the likelihoods, given those by the posterior (states, rows)."""
+    def derivatives(self, by_posterior: Array) -> tuple[Array, Array, Array]:
+        """Derivatives by weights, likelihoods and log-densities, given those by the posterior (states, rows)."""
         inner = by_posterior - (by_posterior * self.posterior).sum(axis=0)
         seeds = divide(inner, self.total, otherwise=0.0)
-        by_number, by_likelihood = np.zeros(self.learned.entries), []
+        by_number, by_likelihood, by_log = np.zeros(self.learned.entries), [], []
         for rows, part in blocks(self.columns, self.rows, self.engine.gradient_chunk):
             slopes = self.engine.gradients(part.columns, part.rows, seeds[:, rows], self.exponent[rows])
             by_number += self.learned.by_number(slopes.tables, slopes.slopes)
-            # what does not reach the query has no derivatives
-            by_state = [slopes.likelihoods.get(v.name, np.zeros((v.card, part.rows))) for v in self.variables]
-            by_likelihood.append(np.concatenate([np.empty((0, part.rows)), *by_state]))
+            by_likelihood.append(_together(self.variables, slopes.likelihoods, part.rows))
+            by_log.append(_together(self.continuous, slopes.likelihoods, part.rows))
         by_weight = self.learned.by_weight(self.numbers, by_number)
-        return by_weight, np.concatenate(by_likelihood, axis=1)
+        return by_weight, np.concatenate(by_likelihood, axis=1), np.concatenate(by_log, axis=1)
+
+
+def _together(variables: Sequence[Variable], arrays: Mapping[str, Array], rows: int) -> Array:
+    """The arrays (states, rows) of some variables, one below the other; zeros where there is none."""
+    return np.concatenate([np.empty((0, rows)), *(arrays.get(v.name, np.zeros((v.card, rows))) for v in variables)])
 
 
 class OnTensors:
@@ -126,14 +138,23 @@ class OnTensors:
 
     def posterior(self, weights: Tensor, inputs: Inputs) -> Tensor:
         """The posterior (rows, states)."""
-        soft = inputs.by_name(inputs.likelihoods)
+        posterior, doubtful = self._attempt(weights, inputs)
+        return self.with_fallback(posterior, doubtful, weights, inputs)
+
+    def _attempt(self, weights: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor]:
+        """The posterior in plain floats, and the rows in which these may lose digits."""
+        evidence, lost, rough = inputs.softened()
+        soft = evidence.by_name(evidence.likelihoods)
         with torch.autocast(self.device.type, enabled=False):  # half precision is for networks of neurons
-            joint, _, imprecise = self.engine.forward(soft, inputs.codes, *self.tables(weights))
+            joint, exponent, imprecise = self.engine.forward(soft, inputs.codes, *self.tables(weights))
         total = joint.sum(dim=0)
         possible = total > 0
+        if not self.engine.program.selections:  # what underflows counts for nothing beside a joint of ordinary size
+            least = LEAST_TRUSTED[str(total.dtype).removeprefix("torch.")]
+            lost = lost & ~(total.detach().log2() + exponent >= least)
         # the division must be harmless also where its result is not taken, or its gradient would be NaN
         posterior = torch.where(possible, joint / torch.where(possible, total, 1.0), torch.nan).T
-        return self.with_fallback(posterior, imprecise, weights, inputs)
+        return posterior, imprecise | lost | rough
 
     def with_fallback(self, posterior: Tensor, imprecise: Tensor, weights: Tensor, inputs: Inputs) -> Tensor:
         """With imprecise rows computed again, on arrays, whose numbers have a wider range."""
@@ -146,14 +167,17 @@ class OnTensors:
     def _on_arrays(self) -> OnArrays:
         return OnArrays(self._tac.with_network(self._tac.network, "float64", "auto"), self._learned)
 
-    def derivatives(
-        self, weights: Tensor, likelihoods: Tensor, inputs: Inputs, by_posterior: Tensor
-    ) -> list[Tensor | None]:
-        """Derivatives by weights and likelihoods that can be differentiated again; None where none are wanted."""
-        posterior = self.posterior(weights, replace(inputs, likelihoods=likelihoods))
-        leaves = [t for t in (weights, likelihoods) if t.requires_grad]
+    def derivatives(self, given: Sequence[Tensor], inputs: Inputs, by_posterior: Tensor) -> list[Tensor | None]:
+        """Derivatives by weights, likelihoods and log-densities that can be differentiated again.
+
+        None where none are wanted.
+        """
+        weights, likelihoods, logs = given
+        # of plain floats: a fallback would come back here for its derivatives
+        posterior, _ = self._attempt(weights, replace(inputs, likelihoods=likelihoods, logs=logs))
+        leaves = [t for t in given if t.requires_grad]
         slopes = iter(torch.autograd.grad(posterior, leaves, by_posterior, create_graph=True, materialize_grads=True))
-        return [next(slopes) if t.requires_grad else None for t in (weights, likelihoods)]
+        return [next(slopes) if t.requires_grad else None for t in given]
 
 
 class OnGPU:
@@ -168,9 +192,10 @@ class OnGPU:
         """The posterior (rows, states)."""
         tables, slopes = self.on_tensors.tables(weights)
         constants = self.query.constants(self.on_tensors.engine.static(tables, slopes), slopes)
-        arguments = weights, constants, inputs.likelihoods, inputs, self
+        evidence, lost, rough = inputs.softened()
+        arguments = weights, constants, evidence.likelihoods, evidence, self
         posterior, imprecise = _ByKernels.apply(*arguments)  # type: ignore[no-untyped-call, unused-ignore]
-        return self.on_tensors.with_fallback(posterior, imprecise, weights, inputs)
+        return self.on_tensors.with_fallback(posterior, imprecise | lost | rough, weights, inputs)
 
     def evidence(self, likelihoods: Tensor, inputs: Inputs) -> DeviceEvidence:
         return self.query.evidence(inputs.by_name(likelihoods), inputs.codes, inputs.rows)
@@ -195,7 +220,8 @@ class _ByKernels(torch.autograd.Function):  # type: ignore[misc, unused-ignore]
     def backward(ctx: Any, by_posterior: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         (weights, constants, likelihoods), backend, inputs = ctx.saved_tensors, ctx.backend, ctx.inputs
         if torch.is_grad_enabled():  # the derivatives will be differentiated again, which kernels cannot
-            by_weight, by_likelihood = backend.on_tensors.derivatives(weights, likelihoods, inputs, by_posterior)
+            given = weights, likelihoods, inputs.logs
+            by_weight, by_likelihood, _ = backend.on_tensors.derivatives(given, inputs, by_posterior)
             return by_weight, None, by_likelihood, None, None
         by, posterior, total = by_posterior.T, ctx.posterior, ctx.total
         inner = by - (by * posterior).sum(dim=0)

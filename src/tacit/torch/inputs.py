@@ -1,20 +1,23 @@
-"""Evidence tensors, checked: likelihoods of the states of all variables, and the codes of hard variables."""
+"""Evidence tensors, checked: likelihoods of the states of all variables, codes of hard ones, and observed numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
+from tacit.evidence.density_column import MAX_PLAIN_LOG
 from tacit.evidence.read import undeclared
 from tacit.model.elements.variable import Variable, similar
 from tacit.query.tac import TAC
+from tacit.torch.density_layer import DensityLayer
 
 EvidenceTensors: TypeAlias = "Mapping[str, Tensor] | Tensor | None"
 
@@ -24,22 +27,78 @@ class Inputs:
     """Evidence as engines take it.
 
     `likelihoods` (states of all `variables`, rows) sum to 1 over the states of each of them; `codes` (rows,) are the
-    positions of the observed states of hard variables.
+    positions of the observed states of hard variables. `numbers` (rows, columns) are those of continuous variables,
+    which have `densities`, and `logs` (components of all of them, rows) their log-densities.
     """
 
     rows: int
     variables: list[Variable]
     likelihoods: Tensor
     codes: dict[str, Tensor]
+    numbers: dict[str, Tensor] = field(default_factory=dict)
+    densities: dict[str, DensityLayer] = field(default_factory=dict)
+    logs: Tensor = field(default_factory=lambda: torch.empty(0))
 
     def take(self, rows: Tensor) -> Inputs:
-        codes = {name: own[rows] for name, own in self.codes.items()}
-        return Inputs(len(rows), self.variables, self.likelihoods[:, rows], codes)
+        codes, numbers = ({name: own[rows] for name, own in some.items()} for some in (self.codes, self.numbers))
+        return replace(
+            self,
+            rows=len(rows),
+            likelihoods=self.likelihoods[:, rows],
+            codes=codes,
+            numbers=numbers,
+            logs=self.logs[:, rows],
+        )
 
     def by_name(self, likelihoods: Tensor) -> dict[str, Tensor]:
         """The likelihoods (states, rows) of every variable, out of those of all."""
-        tensors = likelihoods.split_with_sizes([v.card for v in self.variables])
-        return {v.name: tensor for v, tensor in zip(self.variables, tensors, strict=True)}
+        return _split(self.variables, likelihoods)
+
+    def with_densities(self, layers: Mapping[str, DensityLayer]) -> Inputs:
+        """With the log-densities of the observed numbers."""
+        densities = {name: layers[name] for name in self.numbers if name in layers}
+        if self.likelihoods.device.type == "cpu":
+            for name, layer in densities.items():
+                layer.column(self.numbers[name])  # an error where these are none that it can have
+        logs = [self.likelihoods.new_empty((0, self.rows), dtype=torch.float64)]
+        logs += [layer(self.numbers[name]) for name, layer in densities.items()]
+        return replace(self, densities=densities, logs=torch.cat(logs))
+
+    @property
+    def continuous(self) -> list[Variable]:
+        """The variables that `logs` are of, in this order."""
+        return [layer.variable for layer in self.densities.values()]
+
+    def softened(self) -> Softened:
+        """The same with likelihoods in place of numbers, the largest of each 1."""
+        likelihoods, lost = [self.likelihoods], self.likelihoods.new_zeros(self.rows, dtype=torch.bool)
+        rough, least = lost, math.log(torch.finfo(self.likelihoods.dtype).tiny)
+        for own in _split(self.continuous, self.logs).values():
+            top = own.detach().amax(dim=0)
+            off = own - torch.where(top == -math.inf, 0.0, top)
+            small = off < least
+            lost = lost | (small & (off > -math.inf)).any(dim=0)
+            rough = rough | (top.abs() > MAX_PLAIN_LOG) & (top > -math.inf)
+            likelihoods.append(torch.where(small, 0.0, off.clamp_min(least).exp()).to(self.likelihoods))
+        soft = Inputs(self.rows, [*self.variables, *self.continuous], torch.cat(likelihoods), self.codes)
+        return Softened(soft, lost, rough)
+
+
+class Softened(NamedTuple):
+    """Evidence without numbers, and where it may have lost digits: (rows,).
+
+    In `lost` rows, a density underflows beside another one; in `rough` ones, the rounding of logarithms shows.
+    """
+
+    inputs: Inputs
+    lost: Tensor
+    rough: Tensor
+
+
+def _split(variables: Sequence[Variable], tensor: Tensor) -> dict[str, Tensor]:
+    """The rows of a tensor that belong to each of some variables."""
+    parts = tensor.split_with_sizes([v.card for v in variables])
+    return {v.name: part for v, part in zip(variables, parts, strict=True)}
 
 
 def read(tac: TAC, evidence: EvidenceTensors, like: Tensor) -> Inputs:
@@ -66,12 +125,15 @@ def _from_table(tac: TAC, table: Tensor, like: Tensor) -> Inputs:
             + ", ".join(tac.evidence)
         )
     for i, variable in enumerate(variables):
+        if variable.continuous:
+            raise EvidenceError(f"{variable.name!r} is continuous: give the evidence as a tensor for each variable")
         _check_kind(tac, variable, table[:, i])
     first = table.to(like).T
     return Inputs(len(table), variables, torch.stack([first, 1 - first], dim=1).flatten(0, 1), {})
 
 
 def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
+    columns = _together(tac, columns)
     for name, column in columns.items():
         if name not in tac.network:
             raise EvidenceError(
@@ -88,14 +150,39 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
         if len(column) not in (1, rows):
             raise EvidenceError(f"evidence on {name!r} has {plural(len(column), 'row')}, other columns have {rows:,}")
     codes = {n: columns[n].to(like.device, torch.int64).expand(rows) for n in columns if n in tac.program.hard}
-    soft = sorted((tac.network.variable(n) for n in columns if n not in codes), key=lambda v: v.card)
+    continuous = [name for name in columns if tac.network.variable(name).continuous]
+    numbers = {name: _numbers(columns[name], like).expand(rows, -1) for name in continuous}
+    without = (*codes, *continuous)
+    soft = sorted((tac.network.variable(n) for n in columns if n not in without), key=lambda v: v.card)
     likelihoods = [like.new_empty((0, rows))]
     for _, group in groupby(soft, key=lambda v: v.card):  # together: on many small tensors, calls are what takes time
         unscaled = torch.stack([_by_state(v, columns[v.name], like).expand(-1, rows) for v in group])
         # scales need no gradient: a posterior does not depend on them
         scales = unscaled.detach().sum(dim=1, keepdim=True).clamp_min(torch.finfo(like.dtype).tiny)
         likelihoods.append((unscaled / scales).flatten(0, 1))
-    return Inputs(rows, soft, torch.cat(likelihoods), codes)
+    return Inputs(rows, soft, torch.cat(likelihoods), codes, numbers)
+
+
+def _together(tac: TAC, columns: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Columns, where those of a variable of several are one, by its name; what is left out of them is missing."""
+    together = dict(columns)
+    for variable in map(tac.network.variable, tac.evidence):
+        if len(variable.columns) < 2 or together.keys().isdisjoint(variable.columns):
+            continue
+        given = {name: together.pop(name) for name in variable.columns if name in together}
+        for name, column in given.items():
+            if not isinstance(column, Tensor) or column.dim() != 1 or not column.is_floating_point():
+                raise EvidenceError("is not a tensor of floats (rows,)", variable=name)
+        rows, first = max(map(len, given.values())), next(iter(given.values()))
+        missing = first.new_full((1,), math.nan)
+        together[variable.name] = torch.stack([given.get(n, missing).expand(rows) for n in variable.columns], dim=1)
+    return together
+
+
+def _numbers(column: Tensor, like: Tensor) -> Tensor:
+    """Numbers (rows, columns)."""
+    numbers = column.to(like.device, torch.float64)
+    return numbers[:, None] if numbers.dim() == 1 else numbers
 
 
 def _by_state(variable: Variable, column: Tensor, like: Tensor) -> Tensor:
@@ -112,7 +199,11 @@ def _check_kind(tac: TAC, variable: Variable, column: Tensor) -> None:
     if not isinstance(column, Tensor):
         raise EvidenceError(f"evidence on {variable.name!r} is a {type(column).__name__}, expected a tensor")
     whole = not (column.is_floating_point() or column.is_complex() or column.dtype == torch.bool)
-    if variable.name in tac.always_known:
+    if variable.continuous:
+        count = len(variable.columns)
+        fits = column.is_floating_point() and column.shape[1:] in (((), (1,)) if count == 1 else ((count,),))
+        expected = f"floats (rows{f', {count}' if count > 1 else ','}): the numbers, NaN where they are missing"
+    elif variable.name in tac.always_known:
         fits, expected = whole and column.dim() == 1, "integers (rows,): the positions of the observed states"
     else:
         first = column.dim() == 1 and variable.card == 2 and not variable.numeric  # a number could be meant as a label

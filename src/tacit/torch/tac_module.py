@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from tacit.query.compiled_query import check_same_structure
 from tacit.query.network import Network
 from tacit.query.tac import TAC
 from tacit.torch.backends import Backend, backend
+from tacit.torch.density_layer import DensityLayer
 from tacit.torch.inputs import EvidenceTensors, read
 
 DTYPES = {torch.float64: "float64", torch.float32: "float32"}
@@ -35,8 +37,10 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
     seed
         The seed of the numbers that have no start of their own.
 
-    `weights`, the only parameter, is free: any value of it makes legal tables. On the CPU the query runs on its own
-    engine, second derivatives on tensors; with `engine="torch"` in `tacit.compile`, everything runs on tensors.
+    `weights`, the only parameter of tables, is free: any value of it makes legal ones. The numbers of densities that
+    are learned are in `densities`: means as they are, deviations and rates as their logarithms. On the CPU the query
+    runs on its own engine, second derivatives on tensors; with `engine="torch"` in `tacit.compile`, everything runs on
+    tensors.
 
     >>> import tacit, torch
     >>> module = TACModule(tacit.compile(tacit.examples.abc(), "B", ["A", "C"]))
@@ -57,6 +61,8 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
             self.weights = nn.Parameter(start)
         else:
             self.register_buffer("weights", start, persistent=False)  # empty: it says in which dtype to run, and where
+        layers = list(_layers(tac, start.dtype, np.random.default_rng(seed)))
+        self.densities = nn.ModuleList(layers) if layers else None
         self._backends: dict[tuple[torch.device, torch.dtype], Backend] = {}
 
     def forward(self, evidence: EvidenceTensors = None) -> Tensor:
@@ -64,28 +70,41 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
         Evidence is a column per variable: floats (rows,), the likelihood of a binary variable's first state; floats
         (rows, states), a likelihood per state, in any scale; integers (rows,), the positions of the observed states of
-        a variable in `hard`. A column of one row stands for all. A variable that is left out has no evidence, nor has a
-        row of equal likelihoods; NaN is not evidence, but an error of whatever made it, and is passed on. Or evidence
-        is a table of floats (rows, variables) in the order of `tac.evidence`, if all are binary and none is hard.
+        a variable in `hard`; floats (rows,) or (rows, columns), the numbers of a continuous variable, NaN where they
+        are missing. A column of one row stands for all. A variable that is left out has no evidence, nor has a row of
+        equal likelihoods; a likelihood of NaN is an error of whatever made it, and is passed on. Or evidence is a table
+        of floats (rows, variables) in the order of `tac.evidence`, if all are binary and none is hard.
 
         On the CPU, negative likelihoods and positions outside the states are errors. On a GPU they are not looked for,
         since the answer would have to be waited for.
         """
-        inputs = read(self.tac, evidence, self.weights)
+        inputs = read(self.tac, evidence, self.weights).with_densities(self._layers)
         return self._backend().posterior(self.weights, inputs)
 
     def network(self) -> Network:
         """The network with the learned numbers filled in; what is known are the same bits as before."""
-        return self._learned.fill(self.weights.detach().double().cpu().numpy())
+        net = self._learned.fill(self.weights.detach().double().cpu().numpy())
+        densities = {name: layer.density() for name, layer in self._layers.items()}
+        for names in net.ties.values():  # also those that the query does not need
+            learned = next((densities[name] for name in names if name in densities), None)
+            if learned is not None:
+                densities.update(dict.fromkeys(names, learned))
+        return net.with_cpts(densities)
 
     def load_network(self, net: Network) -> None:
         """Take the learned numbers of a network of the same structure, with the same known numbers."""
         weights = self._learned.weights(_numbers(self._learned, self.tac, net))
         with torch.no_grad():
             self.weights.copy_(torch.from_numpy(weights))
+        for name, layer in self._layers.items():
+            layer.load(net.density(name))
 
     def extra_repr(self) -> str:
         return f"query={self.tac.query!r}, evidence={list(self.tac.evidence)}, {plural(self._learned.count, 'weight')}"
+
+    @property
+    def _layers(self) -> dict[str, DensityLayer]:
+        return {layer.variable.name: layer for layer in self.densities or () if isinstance(layer, DensityLayer)}
 
     def _backend(self) -> Backend:
         device, dtype = key = self.weights.device, self.weights.dtype
@@ -102,6 +121,18 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_backends": {}}  # engines are made anew where the copy is used
+
+
+def _layers(tac: TAC, dtype: torch.dtype, random: np.random.Generator) -> Iterator[DensityLayer]:
+    """The densities of the continuous variables that the query reads; tied ones share their weights."""
+    leaders: dict[str | None, DensityLayer] = {}
+    for variable in map(tac.network.variable, tac.program.likelihoods):
+        if variable.continuous:
+            density = tac.network.density(variable.name)
+            layer = DensityLayer(variable, density, dtype, random, leaders.get(density.tie))
+            if density.tie is not None:
+                leaders.setdefault(density.tie, layer)
+            yield layer
 
 
 def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:

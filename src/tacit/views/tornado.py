@@ -162,9 +162,14 @@ def _lettered(ax: Axes, look: _Look) -> Axes:
 
 
 def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:
-    """The entries that matter, largest sensitivity values first; of a row of two, which change together, one."""
+    """The entries that matter, largest sensitivity values first; of a row of two, which change together, one.
+
+    Numbers of densities are left out: they have units of their own.
+    """
     chosen: dict[tuple[str, str, tuple[int, ...]], Entry] = {}
     for entry in sensitivity.entries(row, state):
+        if sensitivity.network.variable(entry.node).continuous:
+            continue
         binary = sensitivity.network.variable(entry.node).card == 2 and entry.part != THRESHOLDS
         key = (entry.node, entry.part, entry.place[:-1] if binary else entry.place)
         matters = abs(entry.derivative) > 0  # not where it is NaN, either

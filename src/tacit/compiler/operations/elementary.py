@@ -110,7 +110,7 @@ class _LikelihoodStep(ArrayStep):
         array = self._nothing if likelihood is None else likelihood
         own = self._xp.cast(array)
         if len(self._shape) != 1:  # of the joint states of a density's parents
-            own = self._xp.reshape(own, (*self._shape, own.shape[-1]))
+            own = self._xp.reshape(own, (*self._shape, -1))
         return Value(own, floor=self._xp.likelihood_floor(array))
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:

@@ -68,7 +68,7 @@ class ArrayEngine(Engine):
     ) -> tuple[T, Gradients]:
         """A function of the joint and its derivatives, with one forward pass; see `Engine.value_and_gradients`."""
         results, backward = self._differentiable(columns, rows)
-        if results.imprecise is not None:
+        if self.doubtful(columns, results) is not None:
             return super().value_and_gradients(columns, rows, seed_of)
         value, seeds = seed_of(results.joint)
         gradients = backward(seeds)

@@ -1,18 +1,21 @@
 """Derivatives by the tables for each row by itself, where other sweeps add them up over rows.
 
-Tables count as if they depended on evidence: each is one row that speaks for all, and its adjoint has all rows.
+Of an observed number, they are by the logarithms of its likelihoods. Tables count as if they depended on evidence: each
+is one row that speaks for all, and its adjoint has all rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
+from typing import NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.floats import Floats, divide
 from tacit.base.machine import in_own_threads
-from tacit.compiler.operations import Constant, Parameter
+from tacit.compiler.operations import Constant, Likelihood, Parameter
 from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
@@ -24,6 +27,36 @@ from tacit.engines.arrays.wide import Wide
 from tacit.engines.engine import Columns, Slopes, Tables
 from tacit.engines.results import Array
 from tacit.evidence.column import take
+from tacit.evidence.density_column import DensityColumn
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Derivatives(NamedTuple):
+    """The posterior (states, rows), and derivatives of the joint divided by its sum.
+
+    `by_table` are (states, entries of the table..., rows), and `by_log` (states, components, rows), by the logarithms
+    of the likelihoods of an observed number. Where the evidence is impossible, all are 0.
+    """
+
+    posterior: Array
+    by_table: dict[Key, Floats]
+    by_log: dict[str, Floats]
+
+    def finite(self) -> NDArray[np.bool_]:
+        """The rows (rows,) in which no derivative is beyond the range of floats."""
+        finite = np.ones(self.posterior.shape[-1], dtype=np.bool_)
+        for array in (*self.by_table.values(), *self.by_log.values()):
+            finite &= np.isfinite(array).reshape(-1, array.shape[-1]).all(axis=0)
+        return finite
+
+    def replace_rows(self, rows: NDArray[np.intp], others: Derivatives) -> None:
+        """Put those of other rows in the place of some."""
+        self.posterior[:, rows] = others.posterior
+        for key, table in self.by_table.items():
+            table[..., rows] = others.by_table[key]
+        for node, array in self.by_log.items():
+            array[..., rows] = others.by_log[node]
 
 
 class ByRow(NumpyEngine):
@@ -45,39 +78,37 @@ class ByRow(NumpyEngine):
         return frame
 
     @in_own_threads
-    def derivatives(self, columns: Columns, rows: int, pause: Callable[[], None]) -> tuple[Array, dict[Key, Floats]]:
-        """The posterior (states, rows), and the derivatives of the joint by all tables, divided by its sum.
-
-        The latter are (states, entries of the table..., rows). Where the evidence is impossible, all are 0. Give at
-        most `gradient_chunk` rows. `pause` is called between sweeps.
-        """
+    def derivatives(self, columns: Columns, rows: int, pause: Callable[[], None]) -> Derivatives:
+        """Give at most `gradient_chunk` rows. `pause` is called between sweeps."""
         frame, results = self._kept(columns, rows)
-        joint = results.joint
+        joint, observed = results.joint, self._observed(columns)
         with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
             inverse = divide(np.ones(rows), joint.sum(axis=0), otherwise=0.0)
-            posterior = joint * inverse
-            by_state = []
+            by_table, by_log = [], []
             for state in range(len(joint)):
                 pause()
-                by_state.append(self._by_table(frame, np.eye(len(joint))[state][:, None] * inverse))
-        derivatives = {key: np.stack([tables[key] for tables in by_state]) for key in by_state[0]}
+                adjoints = self._adjoints(frame, np.eye(len(joint))[state][:, None] * inverse)
+                by_table.append(adjoints.by_table(self._sources.values, [rows]))
+                by_log.append({node: adjoints.by_log(i, rows) for node, i in observed.items()})
+        found = Derivatives(joint * inverse, _stacked(by_table), _stacked(by_log))
         doubtful = self.doubtful(columns, results)
-        lost = np.zeros(rows, dtype=np.bool_) if doubtful is None else doubtful.copy()
-        for table in derivatives.values():
-            lost |= ~np.isfinite(table).reshape(-1, rows).all(axis=0)
+        lost = ~found.finite() if doubtful is None else doubtful | ~found.finite()
         if lost.any() and not isinstance(self, WideEngine):
             rare = np.flatnonzero(lost)
-            posterior[:, rare], more = self.make_fallback().derivatives(take(columns, rare), len(rare), pause)
-            for key, table in derivatives.items():
-                table[..., rare] = more[key]
-        return posterior, derivatives
+            found.replace_rows(rare, self.make_fallback().derivatives(take(columns, rare), len(rare), pause))
+        return found
 
-    def _by_table(self, frame: ArrayEvaluation, seeds: Array) -> dict[Key, Floats]:
-        adjoints, program, rows = ArrayAdjoints(frame), self.program, seeds.shape[-1]
-        by_joint = self._scaled(frame, seeds).reshape([*(program.sizes[name] for name in program.query), rows])
-        adjoints.add(program.joint, by_joint)
+    def _observed(self, columns: Columns) -> dict[str, int]:
+        """The observed numbers that the program reads, and which of its operations are their likelihoods."""
+        likelihoods = {op.variable: i for i, op in enumerate(self.program) if isinstance(op, Likelihood)}
+        return {node: i for node, i in likelihoods.items() if isinstance(columns.get(node), DensityColumn)}
+
+    def _adjoints(self, frame: ArrayEvaluation, seeds: Array) -> ArrayAdjoints:
+        adjoints, program = ArrayAdjoints(frame), self.program
+        shape = [*(program.sizes[name] for name in program.query), seeds.shape[-1]]
+        adjoints.add(program.joint, self._scaled(frame, seeds).reshape(shape))
         adjoints.run(self._batched)
-        return adjoints.by_table(self._sources.values, [rows])
+        return adjoints
 
     def _scaled(self, frame: ArrayEvaluation, seeds: Array) -> Array:
         """Derivatives by mantissas as derivatives by the numbers that the frame has."""
@@ -85,6 +116,10 @@ class ByRow(NumpyEngine):
 
     def make_fallback(self) -> ByRow:
         return WideByRow(self.program, self.parameters, self.gammas)
+
+
+def _stacked(by_state: list[dict[K, Floats]]) -> dict[K, Floats]:
+    return {key: np.stack([arrays[key] for arrays in by_state]) for key in by_state[0]}
 
 
 class WideByRow(ByRow, WideEngine):

@@ -7,6 +7,7 @@ value is one row that speaks for all.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
@@ -43,6 +44,15 @@ class ArrayAdjoints:
             if i in self.by_value and steps.program.operations[i].inputs:
                 steps[i].reverse(self, self.by_value.pop(i))
 
+    def by_log(self, i: int, rows: int) -> Floats:
+        """Derivatives (states, rows) by the logarithms of some likelihoods."""
+        value, adjoint = self.frame.values[i].array, self.by_value.get(i)
+        shape = (math.prod(value.shape[:-1]), rows)
+        if adjoint is None:
+            return np.zeros(shape)
+        with np.errstate(invalid="ignore"):  # what is no number is computed again
+            return np.asarray(as_floats(value * adjoint).reshape(shape))
+
     def by_table(self, operations: Iterable[int], rows: Sequence[int] = ()) -> dict[Key, Floats]:
         """Derivatives by the tables that some operations read: (entries..., *rows)."""
         program, tables = self.frame.steps.program, dict[Key, Floats]()
@@ -66,14 +76,15 @@ def gradients(
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
     adjoints.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
     adjoints.run(batched)
-    likelihoods = {}
+    likelihoods = dict[str, Array]()
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
             nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
             adjoint = adjoints.by_value.get(i, nothing)
             if isinstance(adjoint, Wide) and operation.of_density:  # by its logarithm, which is in the range of floats
-                adjoint = adjoint * frame.values[i].array
-            likelihoods[operation.variable] = as_floats(adjoint).reshape(nothing.shape)
+                likelihoods[operation.variable] = adjoints.by_log(i, seeds.shape[-1])
+            else:
+                likelihoods[operation.variable] = as_floats(adjoint).reshape(nothing.shape)
     tables, slopes = parameter_gradients(once, static, adjoints.by_value)
     return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
 

@@ -21,7 +21,7 @@ from torch import Tensor
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import noting_underflow
 from tacit.base.machine import in_own_threads
-from tacit.compiler.operations import Likelihood, Parameter
+from tacit.compiler.operations import Parameter
 from tacit.compiler.operations.axes import Key
 from tacit.compiler.program import Program
 from tacit.engines.arrays.array_engine import ArrayEngine, Backward
@@ -72,7 +72,7 @@ class TorchEngine(ArrayEngine):
         self.dtype, self._numpy_dtype = getattr(torch, dtype), np.dtype(dtype)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         # the evidence that reaches the query: a program may declare more
-        self.soft = [op.variable for op in program if isinstance(op, Likelihood)]
+        self.soft = list(program.likelihoods)
         self.hard = sorted(program.observed)
         self._xp = TorchArrays(self.dtype, self.device)
         self._steps = Steps(program, self._xp, self._xp)

@@ -30,6 +30,7 @@ from tacit.engines.native.lanes import Note
 from tacit.engines.native.native_engine import NativeEngine
 from tacit.engines.results import Array, Results, Reverse
 from tacit.evidence.column import take
+from tacit.evidence.density_column import lost_rows
 
 MAX_LOADED_KERNELS = 8  # kernels that an engine keeps, one for each way that evidence was given in
 BLOCK_BYTES = 2**26  # of evidence that is copied at a time
@@ -143,6 +144,9 @@ class CudaEngine(NativeEngine):
         return self._results(tape, outputs, doubts)
 
     def posterior(self, columns: Columns, rows: int) -> Array:
+        lost = lost_rows(columns, rows)
+        if lost is not None and lost.any():
+            return super().posterior(columns, rows)
         posterior = np.empty((rows, self._tape().states), dtype=self.dtype)
         doubts = self._doubts(columns, rows, self._streamed(columns, rows, posterior, True))
         if doubts is not None:

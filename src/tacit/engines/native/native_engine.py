@@ -174,7 +174,8 @@ class NativeEngine(TapeBased):
         evidence, sums = self._kept_evidence(generated, data), self._sums(generated)
         labels = {"targets": _doubles(targets), "weights": _doubles(weights)}
         notes = self._run(generated, evidence, data.rows, labels, sums)
-        if (notes & IMPRECISE).any() or self.tables_in_doubt(generated.tape):
+        lost = data.some_lost and len(self._imprecise(data)) > 0
+        if lost or (notes & IMPRECISE).any() or self.tables_in_doubt(generated.tape):
             return super().fused(data, seed_of, kernel, weights, *arguments)
         total = sums[0] if len(sums) == 1 else sums.sum(axis=0)
         return float(total[-1]), self._collected(generated.tape, total[:-1], NO_INPUTS)

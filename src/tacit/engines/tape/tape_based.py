@@ -22,6 +22,7 @@ from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.tape.assemble import assemble, knowledge
 from tacit.engines.tape.direct import Direct, reads_directly
 from tacit.engines.tape.tape import Tape
+from tacit.evidence.density_column import lost_rows
 
 T = TypeVar("T")
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
@@ -209,7 +210,7 @@ class TapeBased(Engine):
             chosen[first:stop] = 1.0
             return part, (chosen - part) / total
 
-        for row in self._imprecise(data) if doubt or self.tables_in_doubt(tape) else ():
+        for row in self._imprecise(data) if doubt or data.some_lost or self.tables_in_doubt(tape) else ():
             columns = data.columns_of(np.array([row]))
             probability[row], by = self.fallback.value_and_gradients(columns, 1, seed_of)
             for key, table in jacobian.items():
@@ -217,11 +218,12 @@ class TapeBased(Engine):
         return probability, jacobian
 
     def _imprecise(self, data: Packed) -> NDArray[np.intp]:
-        imprecise = self.attempt(data.columns_of(), data.rows).imprecise
+        columns = data.columns_of()
+        imprecise = self.doubtful(columns, self.attempt(columns, data.rows))
         return np.empty(0, dtype=np.intp) if imprecise is None else np.flatnonzero(imprecise)
 
     def pack(self, columns: Columns, rows: int) -> Packed:
-        return Packed(columns, rows, self._packed(self._tape(), columns, rows))
+        return Packed(columns, rows, self._packed(self._tape(), columns, rows), lost=lost_rows(columns, rows))
 
     def _packed(self, tape: Tape, columns: Columns, rows: int) -> tuple[Array, NDArray[np.int32]]:
         """The evidence as one array of likelihoods (states of all variables, rows) and one of observed states."""

@@ -141,7 +141,7 @@ class TapeEngine(TapeBased):
         if kernel is None:
             return super().fused(data, seed_of, kernel, weights, *arguments)
         value, gradients, doubt = self._fused(data, kernel, weights, arguments)
-        imprecise = self._imprecise(data) if doubt else np.empty(0, dtype=np.intp)
+        imprecise = self._imprecise(data) if doubt or data.some_lost else np.empty(0, dtype=np.intp)
         if not len(imprecise):
             return value, gradients
         others = weights.copy()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from tacit.base.errors import TacitError
 from tacit.compiler.operations.array_rules import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Fixed, Sources, Steps
 from tacit.engines.arrays.numpy_engine import NumpyEngine
+from tacit.io.bridges.onnx_densities import log_densities, scaled
 from tacit.io.bridges.onnx_graph import Graph, OnnxArrays, Traced
 from tacit.io.bridges.peers import is_safe, require
 from tacit.query.query import Query
@@ -29,7 +30,8 @@ def write_onnx(tac: Query, path: str | os.PathLike[str]) -> None:
 
 def onnx_model(tac: Query) -> Any:
     """A compiled query as an `onnx.ModelProto`, checked."""
-    _refuse_densities(tac)
+    if tac.asks_for_numbers:
+        tac.require_query("ONNX model")
     onnx, query = require("onnx"), tac.variable
     for name in tac.evidence:
         if not is_safe(name):
@@ -41,26 +43,30 @@ def onnx_model(tac: Query) -> Any:
         producer_name="tacit",
         doc_string=f"The posterior of {json.dumps(query.name)}, one row per row of evidence.",
     )
-    about = {
+    about: dict[str, Any] = {
         "query": query.name,
         "states": query.states,
         "evidence": {name: tac.network.states(name) for name in tac.evidence},
         "hard": sorted(tac.always_known),
     }
+    if numbers := _continuous(tac):
+        about["columns"] = {name: tac.network.variable(name).columns for name in numbers}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
     onnx.checker.check_model(model)
     return model
 
 
-def _refuse_densities(tac: Query) -> None:
-    """Refuse continuous variables: a model of ONNX has likelihoods as inputs, and no logarithms of densities."""
-    numbers = [name for name in tac.evidence if tac.network.variable(name).continuous]
-    if isinstance(tac.query, str) and tac.variable.continuous:
-        remedy = "export a query of its parents"
-        raise TacitError(f"{tac.query!r} has a density, and ONNX models answer with states; {remedy}")
-    if numbers:
-        remedy = "compile the query without it, or give the variable bins="
-        raise TacitError(f"{numbers[0]!r} has a density, and ONNX models take likelihoods of states; {remedy}")
+class _Numbers(NamedTuple):
+    """Observed numbers in a graph: how many columns, their likelihoods, and the logarithm that was taken out."""
+
+    columns: int
+    likelihoods: Traced
+    scale: Traced
+
+
+def _continuous(tac: Query) -> list[str]:
+    """The variables whose evidence is numbers."""
+    return [name for name in tac.evidence if tac.network.variable(name).continuous]
 
 
 class _Export:
@@ -72,6 +78,7 @@ class _Export:
         self._certain = frozenset(tac.always_known)
         self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
         self._graph = Graph(onnx, tac.dtype, tac.evidence)
+        self._numbers = self._densities(tac)
         tables, gammas = tac.numbers()
         engine = NumpyEngine(tac.program, tables, gammas, tac.dtype)
         fixed = {i: Value(engine.static(i)) for i in range(len(tac.program)) if not tac.program.batched[i]}
@@ -81,6 +88,14 @@ class _Export:
             Fixed(fixed),
             Sources(lambda node, part: tables[node, part], gammas, self._likelihoods, self._code),
         )
+
+    def _densities(self, tac: Query) -> dict[str, _Numbers]:
+        """The observed numbers as likelihoods, by variable."""
+        names = _continuous(tac)
+        tac.network.require_numbers(names)
+        densities = {name: tac.network.density(name) for name in names}
+        logs = {name: log_densities(self._graph, name, density) for name, density in densities.items()}
+        return {name: _Numbers(densities[name].dimension, *scaled(self._graph, own)) for name, own in logs.items()}
 
     def graph(self) -> Any:
         """Inputs in the order of the query's evidence; outputs `posterior` and `log_evidence`."""
@@ -99,7 +114,10 @@ class _Export:
             joint = self._graph.with_rows(joint[:, None], rows)
         total = add("ReduceSum", joint, [0], keepdims=0)
         add("Transpose", joint / total, perm=[1, 0], name=posterior)  # 0/0 is NaN
-        add("Add", add("Log", total), 0.0 if value.exponent is None else value.exponent, name=log_evidence)
+        exponent: Any = 0.0 if value.exponent is None else value.exponent
+        for numbers in self._numbers.values():
+            exponent = numbers.scale + exponent
+        add("Add", add("Log", total), exponent, name=log_evidence)
         outputs = [self._described(posterior, ["rows", self._program.outputs]), self._described(log_evidence, ["rows"])]
         inputs = [self._input(name) for name in self._evidence]
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
@@ -107,6 +125,9 @@ class _Export:
     def _input(self, name: str) -> Any:
         if name in self._certain:
             return self._described(name, ["rows"], np.dtype(np.int64))
+        if name in self._numbers:
+            columns = self._numbers[name].columns
+            return self._described(name, ["rows", columns] if columns > 1 else ["rows"])
         return self._described(name, ["rows", self._cards[name]])
 
     def _described(self, name: str, shape: list[str | int], dtype: np.dtype[Any] | None = None) -> Any:
@@ -115,6 +136,8 @@ class _Export:
 
     def _likelihoods(self, variable: str) -> Traced:
         """The likelihoods (states, rows) of a variable."""
+        if variable in self._numbers:
+            return self._numbers[variable].likelihoods
         if variable in self._certain:
             return self._graph.add("Gather", np.eye(self._cards[variable]), self._code(variable), axis=1)
         return self._graph.add("Transpose", Traced(self._graph, variable), perm=[1, 0])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tacit.base.errors import EvidenceError
+from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import plural, shown_number
 from tacit.evidence.column import Column, take
@@ -48,6 +48,7 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = 
     if (y is None) == (label is None):
         problem = "there are no labels" if y is None else "labels are given twice, as y and by label="
         raise EvidenceError(f"{problem}; expected y, or label= with the name of a column of X")
+    _check_densities(tac)
     if label is None:
         _check_no_label(tac, X, y)
     else:
@@ -63,6 +64,17 @@ def read_data(tac: TAC, X: Any, y: Any, weights: ArrayLike | None, label: Any = 
     if evidence.rows != rows and any(column.rows > 1 for column in evidence.columns.values()):
         raise EvidenceError(f"there are {plural(evidence.rows, 'row')} of evidence but {rows:,} labels")
     return Data(evidence.columns, targets, read_weights(weights, rows))
+
+
+def _check_densities(tac: TAC) -> None:
+    """An error where densities would have to be learned: here they only make likelihoods of numbers."""
+    if tac.asks_for_numbers:
+        problem = f"the query, {tac.query!r}, is continuous, and labels are states or their probabilities"
+        raise TacitError(f"{problem}; tacit.estimate learns densities")
+    for name in tac.network.continuous:
+        if name in tac.program.likelihoods and ((density := tac.network.density(name)).learn or density.unset):
+            how = "tacit.estimate learns it from rows, and a tacit.torch.TACModule by gradients"
+            raise TacitError(f"node {name!r} has a density to learn, and tacit.fit learns tables; {how}")
 
 
 def _without_label(X: Any, label: Any) -> tuple[dict[Any, Any], Any]:

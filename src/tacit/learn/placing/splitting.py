@@ -63,7 +63,7 @@ def slopes(query: Query, data: Data, nodes: Sequence[str]) -> Slopes:
     joints: list[Floats] = []
     by_table: dict[str, list[Floats]] = {node: [] for node in nodes}
     for _, block in blocks(data.columns, data.rows, engine.gradient_chunk):
-        joint, derivatives = engine.derivatives(block.columns, block.rows, no_pause)
+        joint, derivatives, _ = engine.derivatives(block.columns, block.rows, no_pause)
         joints.append(joint.astype(np.float64))
         for node, several in by_table.items():
             shape = query.network.table(node).shape

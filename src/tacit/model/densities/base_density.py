@@ -97,6 +97,10 @@ class BaseDensity(BaseCPT):
         """The log-densities of values that are neither missing nor wrong; anything for others, NaN if too far off."""
         raise NotImplementedError
 
+    def scores(self, values: Floats) -> dict[str, Floats]:
+        """The derivatives of the log-densities by each part: (components, entries..., rows); 0 where values miss."""
+        return {}
+
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         """Which rows (rows,) hold what no density of this kind can, and what is wrong with them."""
         return np.asarray(np.isinf(values).any(axis=1)), "is no finite number"

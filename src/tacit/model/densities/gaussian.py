@@ -11,8 +11,8 @@ from tacit.base.double_double import Twofold
 from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive
-from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs
-from tacit.model.densities.normal import exact_normal_logs, normal_logs
+from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs, joint_scores
+from tacit.model.densities.normal import exact_normal_logs, normal_logs, normal_scores
 from tacit.model.elements.base_cpt import check_tie
 from tacit.model.elements.distributions import as_floats
 from tacit.model.elements.variable import Variable
@@ -69,6 +69,12 @@ class Gaussian(BaseDensity):
         if self.cov is None:
             return exact_normal_logs(values[:, 0], self.flat("mean"), self.flat("sd"))
         return exact_joint_logs(values, self.flat("mean"), self.flat("cov"))
+
+    def scores(self, values: Floats) -> dict[str, Floats]:
+        """An entry of a covariance changes together with its mirror image."""
+        if self.cov is None:
+            return normal_scores(values[:, 0], self.flat("mean"), self.flat("sd"))
+        return joint_scores(values, self.flat("mean"), self.flat("cov"))
 
     def marginal(self, columns: Sequence[int]) -> BaseDensity:
         """The normal distribution of some columns, in this order."""

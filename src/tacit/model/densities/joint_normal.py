@@ -40,6 +40,25 @@ def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     return logs
 
 
+def joint_scores(values: Floats, mean: Floats, cov: Floats) -> dict[str, Floats]:
+    """The derivatives of `joint_logs` by the means, (components, columns, rows), and by the covariances.
+
+    These, (components, columns, columns, rows), are by an entry and its mirror image together.
+    """
+    columns, rows = mean.shape[1], len(values)
+    by_mean, by_cov = np.zeros((*mean.shape, rows)), np.zeros((*cov.shape, rows))
+    twice = (2.0 - np.eye(columns))[..., None]
+    for observed, some in patterns(values):
+        within = np.arange(rows)[some]
+        off = values[some][:, observed].T - mean[:, observed, None]  # (components, observed, rows)
+        precision = np.linalg.inv(cov[:, observed[:, None], observed])
+        pulled = precision @ off
+        by_mean[:, observed[:, None], within] = pulled
+        squares = pulled[:, :, None] * pulled[:, None] - precision[..., None]
+        by_cov[:, observed[:, None, None], observed[:, None], within] = squares / 2
+    return {"mean": by_mean, "cov": by_cov * twice}
+
+
 def exact_joint_logs(values: Floats, mean: Floats, cov: Floats) -> Twofold:
     """The log-densities of `joint_logs` with twice the digits."""
     logs = Twofold.of(np.empty((len(mean), len(values))))

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tacit.base.double_double import Twofold, log
 from tacit.base.floats import Floats
 from tacit.model.densities.base_density import BaseDensity, check_finite, check_positive
-from tacit.model.densities.normal import exact_normal_logs, normal_logs
+from tacit.model.densities.normal import exact_normal_logs, normal_logs, normal_scores
 from tacit.model.elements.base_cpt import check_tie
 from tacit.model.elements.distributions import as_floats
 
@@ -54,6 +54,9 @@ class LogNormal(BaseDensity):
     def _exact_logs(self, values: Floats) -> Twofold:
         exponent = log(values[:, 0])
         return exact_normal_logs(exponent, self.flat("mean"), self.flat("sd")) - exponent
+
+    def scores(self, values: Floats) -> dict[str, Floats]:
+        return normal_scores(np.log(values[:, 0]), self.flat("mean"), self.flat("sd"))
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]

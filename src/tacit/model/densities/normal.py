@@ -41,3 +41,11 @@ def exact_normal_logs(column: Floats | Twofold, mean: Floats, sd: Floats) -> Two
     """The log-densities of `normal_logs` with twice the digits."""
     off = (Twofold.of(-mean[:, None]) + column) / sd[:, None]
     return off * off * -0.5 - log(sd)[:, None] - HALF_LOG_TAU
+
+
+def normal_scores(column: Floats, mean: Floats, sd: Floats) -> dict[str, Floats]:
+    """The derivatives of `normal_logs` by the means and the standard deviations, each (components, rows)."""
+    scale = sd[:, None]
+    off = (column - mean[:, None]) / scale
+    scores = {"mean": off / scale, "sd": (off - 1) * (off + 1) / scale}
+    return {part: np.where(np.isnan(column), 0.0, score) for part, score in scores.items()}

@@ -68,6 +68,10 @@ class Poisson(BaseDensity):
         deviance = (exponent - log(rates)) * counts - two_sum(counts, -rates)
         return -deviance + _saturated(counts, exponent.high)
 
+    def scores(self, values: Floats) -> dict[str, Floats]:
+        counts, rates = values[:, 0], self.flat("rate")[:, None]
+        return {"rate": np.where(np.isnan(counts), 0.0, (counts - rates) / rates)}
+
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]
         return (column < 0) | (np.floor(column) < column) | np.isinf(column), "is no whole number from 0 on"
