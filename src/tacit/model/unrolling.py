@@ -129,8 +129,9 @@ class _Slices:
             if self.places[parent].slice == 1:
                 problem = f"template node {name!r} has the parent {parent!r}, of a later step"
                 raise NetworkError(f"{problem}; parents of step 0 are in step 0 or shared")
-        base = self.places[name].name
-        if (later := f"{base}[1]") not in self.places:
+        base, columns = self.places[name].name, self.template.variable(name).columns
+        later = ", ".join(_place(column).moved(1) for column in columns or (name,))
+        if later not in self.places:
             problem = f"template node {name!r} has no {later!r}, which says what it is from step 1 on"
             raise NetworkError(f"{problem}; call it {base!r} if there is only one")
         states, theirs = list(self.template.states(name)), list(self.template.states(later))
