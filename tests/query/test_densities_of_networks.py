@@ -50,3 +50,29 @@ def test_the_table_of_variables_names_densities():
     assert "numbers" in html
     assert "gaussian, 12 parameters" in html
     assert '"heat" [shape=box, style=rounded];' in sensors().to_dot()
+
+
+def test_steps_are_filtered_by_numbers():
+    template = tacit.Network()
+    template.add("H[0]", cpt=[0.5, 0.5])
+    template.add("H[1]", ["H[0]"], cpt=[[0.7, 0.3], [0.3, 0.7]])
+    for t in (0, 1):
+        density = tacit.Gaussian([[0.0, 0.0], [2.0, 1.0]], cov=np.eye(2))
+        template.add((f"x[{t}]", f"y[{t}]"), [f"H[{t}]"], cpt=density)
+    net = tacit.unroll(template, steps=3)
+    tac = tacit.compile(net, None, evidence=["x[0]", "x[1]", "x[2]"])
+    rows = {"y[0]": [0.1], "x[1]": [2.0], "y[2]": [3.0]}
+    found = tac.filtered("H", rows)[0]
+    close(found[0], net.posterior("H[0]", {"y[0]": [0.1]})[0])
+    close(found[1], net.posterior("H[1]", {"y[0]": [0.1], "x[1]": [2.0]})[0])
+    close(found[2], net.posterior("H[2]", rows)[0])
+    scalar = tacit.Network()
+    for t in (0, 1):
+        scalar.add(f"x[{t}]", cpt=tacit.Gaussian(0.0, 1.0))
+    with pytest.raises(tacit.TacitError, match=r"'x\[0\]' is continuous, and filtered answers with states"):
+        tacit.compile(tacit.unroll(scalar, steps=2), None, evidence=["x[0]"]).filtered("x", {"x[0]": 1.0})
+
+
+def test_columns_are_told_from_nodes():
+    with pytest.raises(NetworkError, match="'x' is a column of the node 'x, y'; name the node"):
+        sensors().cpt("x")

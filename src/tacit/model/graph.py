@@ -43,6 +43,8 @@ class Graph:
         except (KeyError, TypeError):
             if isinstance(name, Collection) and not isinstance(name, str | bytes):
                 raise NetworkError(f"expected the name of one variable, got {shown(name)}") from None
+            for own in (node.variable for node in self._nodes.values() if name in node.variable.columns):
+                raise NetworkError(f"{name!r} is a column of the node {own.name!r}; name the node") from None
             raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
 
     def variable(self, name: str) -> Variable:

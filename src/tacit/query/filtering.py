@@ -27,7 +27,11 @@ def filtered(query: Query, name: str, evidence: EvidenceLike | None) -> Floats:
     if query.question.given:
         raise TacitError("filtered is not offered for queries with given=; name these variables in evidence= or hard=")
     _check_selections(query.network, query.question.evidence)
-    reports = _reports(query.network, steps_of(query.network, name))
+    steps = steps_of(query.network, name)
+    for own in (own for own in steps if query.network.variable(own).continuous):
+        problem = f"{own!r} is continuous, and filtered answers with states"
+        raise TacitError(f"{problem}; ask about the variables above it")
+    reports = _reports(query.network, steps)
     by_step: dict[int, list[str]] = {}
     for observed in query.question.evidence:
         by_step.setdefault(_known_at(observed), []).append(observed)
