@@ -104,6 +104,8 @@ def test_information_about_states_and_none_about_numbers(engine, case):
     net, query, columns = case
     tac, rows = tacit.compile(net, query, list(columns), engine=engine), decided(net, columns)
     told, expected = tac.information(columns), definition.information(net, query, columns)
+    within = ~np.isnan(definition.posterior(net, query, columns)[:, 0])  # the range of the definition, which has floats
+    rows = np.intersect1d(np.arange(ROWS)[rows], np.flatnonzero(within))
     assert list(told) == list(expected) == [name for name in net if name not in net.continuous]
     for name, drop in told.items():
         close(drop[rows], expected[name][rows])
