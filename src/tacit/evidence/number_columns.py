@@ -41,7 +41,7 @@ def read_numbers(variable: Variable, values: Any, index: Any) -> tuple[DensityCo
             expected = f"(rows, {len(variable.columns)}), one column each for {', '.join(variable.columns)}"
             raise EvidenceError(f" has shape {table.shape}, expected {expected}", variable=variable.name)
         parts = {name: table[..., i] for i, name in enumerate(variable.columns)}
-    index = next((own for part in parts.values() if (own := column_index(part)) is not None), None) or index
+    index = next((own for part in parts.values() if (own := column_index(part)) is not None), index)
     try:
         columns = [_floats(name, part) for name, part in parts.items()]
     except EvidenceError as error:

@@ -34,7 +34,7 @@ class AmbiguousColumnError(EvidenceError):
 
 @dataclass(frozen=True)
 class Source:
-    """The columns of a table that speak about a variable: one, or one for each state."""
+    """The columns of a table that speak about a variable: one, one for each state, or those of its numbers."""
 
     variable: Variable
     columns: tuple[str, ...]
@@ -42,6 +42,9 @@ class Source:
 
     def values(self, rows: Any) -> Any:
         """The labels, numbers or likelihoods (rows, states) of some rows of pyarrow."""
+        if self.variable.continuous:
+            own = {name: floats_of(name, rows.column(name)) for name in self.columns}
+            return own if len(self.variable.columns) > 1 else own[self.columns[0]]
         if self.per_state:
             return np.column_stack([floats_of(name, rows.column(name)) for name in self.columns])
         values = spelled(self.variable, rows.column(self.columns[0]))
@@ -133,6 +136,9 @@ class TableReader:
 
 def find(variable: Variable, names: Set[str], called: str | None = None) -> Source | None:
     """The columns among `names` that speak about a variable, which the table may call otherwise."""
+    if variable.continuous and called is None:
+        present = tuple(name for name in variable.columns if name in names)
+        return Source(variable, present, per_state=False) if present else None
     called = called or variable.name
     per_state = columns_of_states(variable, names, called)
     if called in names:
