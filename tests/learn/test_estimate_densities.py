@@ -1,6 +1,7 @@
 """Densities from rows: closed forms, EM beside other people's software, gaps, ties, priors and the floor."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import tacit
@@ -269,3 +270,16 @@ def test_batches_give_what_one_table_gives():
     batches = estimate(net, iter(parts), steps=4, tolerance=0)
     close(batches.network.density("x").mean, whole.network.density("x").mean, 1e-12)
     close(batches.log_likelihood, whole.log_likelihood, 1e-8)
+
+
+def test_files_and_frames_give_what_columns_give(tmp_path):
+    """Counts of nothing but 0 and 1 are numbers, too; each column of several may have gaps of its own."""
+    rng = np.random.default_rng(6)
+    kind = rng.integers(0, 2, 60)
+    frame = pd.DataFrame({"Kind": kind, "k": rng.integers(0, 2, 60), "u": rng.normal(kind), "v": rng.normal(kind)})
+    frame.loc[::5, "u"] = NAN
+    net = classes(("k", Poisson()), (("u", "v"), Gaussian(cov=np.full((2, 2), NAN))), states=2)
+    columns = estimate(net, {name: frame[name].to_numpy() for name in frame}, steps=3)
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    for rows in (frame, tmp_path / "rows.csv"):
+        assert estimate(net, rows, steps=3).network == columns.network
