@@ -54,7 +54,7 @@ def calibrated(logs: Floats, power: float) -> Floats:
 
 def best_power(logs: Floats, targets: Floats, weights: Floats) -> float:
     """The power with the least log-loss, held to 1 where rows are few."""
-    trust = TRUST / weights.sum()
+    trust = TRUST / float(weights.sum())
 
     def loss(log_power: float) -> float:
         return log_loss(calibrated(logs, float(np.exp(log_power))), targets, weights) + trust * float(log_power) ** 2
