@@ -185,7 +185,7 @@ class SampleColumns(AnswerColumns):
 def _of_mixture(tac: TAC, names: tuple[str, ...], known: Evidence) -> list[Any]:
     """Mean, standard deviation and quantiles of some columns of numbers."""
     with quietly():
-        mixture = tac.posterior(known)
+        mixture = tac.mixture(known)
     summaries = np.concatenate([mixture.summary(name).T for name in names])
     return [pa.array(column, mask=np.isnan(column)) for column in summaries]
 

@@ -104,7 +104,8 @@ class Query(CompiledQuery):
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
-        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame.
+        With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame. Of a
+        continuous query, a `Mixture`: densities of numbers for all rows.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -112,6 +113,12 @@ class Query(CompiledQuery):
         B      true     false
         0  0.469231  0.530769
         1  0.676000  0.324000
+        >>> net = tacit.Network()
+        >>> net.add("Fault", cpt=[0.1, 0.9])
+        >>> net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
+        >>> net.add("Alarm", ["Fault"], cpt=[[0.9, 0.1], [0.01, 0.99]])
+        >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
+        array([87.27, 60.33])
         """
         if (
             labels is False
@@ -121,7 +128,7 @@ class Query(CompiledQuery):
             return answer
         labels = wants_labels(labels, OTHER_QUERY)
         if self.asks_for_numbers:
-            return self._mixture(evidence)
+            return self.mixture(evidence)
         self.require_query("posterior")
         self.require_posterior()
         known = self._read(evidence, lazily=True)
@@ -151,7 +158,7 @@ class Query(CompiledQuery):
                 answer(part)
         return posterior
 
-    def _mixture(self, evidence: EvidenceLike | None) -> Mixture:
+    def mixture(self, evidence: EvidenceLike | None) -> Mixture:
         """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
         known, variable = self._read(evidence), self.variable
         if self.question.query:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal, overload
+from typing import Literal, overload
 
-import numpy as np
-
-from tacit.base.floats import Floats, flat
+from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
 from tacit.query.marginals import information, marginals
-from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.mixture import Mixture
 from tacit.query.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.query import Query
@@ -20,9 +17,9 @@ ALL_VARIABLES = "the answer has all variables, by name"
 THEIR_NAMES = "variables=[...] names the variables to answer for"
 INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them out
     [
-        *("always_known", "companion", "given_columns", "hidden", "in_dtype", "labelled", "log_scale", "multiply_adds"),
-        *("mixture", "numbers", "one_row", "options", "plan", "program", "question", "refused", "require_no_do"),
-        *("require_posterior", "require_query", "with_network"),
+        *("always_known", "asks_for_numbers", "companion", "given_columns", "hidden", "in_dtype", "labelled"),
+        *("log_scale", "mixture", "multiply_adds", "numbers", "one_row", "options", "plan", "program", "question"),
+        *("refused", "require_no_do", "require_posterior", "require_query", "with_network"),
     ]
 )
 
@@ -32,42 +29,6 @@ class UserQuery(Query):
 
     def __dir__(self) -> list[str]:
         return [name for name in super().__dir__() if name not in INTERNAL]
-
-    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
-        """The distribution of the query, given each row of evidence.
-
-        P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero. Of several
-        query variables, their joint posterior: (rows, states of the first, states of the second, ...). With `labels`,
-        the same with the names of states and rows: it prints as a table, and converts to a frame. Of a continuous
-        query, a `Mixture`: densities of numbers for all rows.
-
-        >>> import tacit
-        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-        >>> tac.posterior({"A": 0.8, "C": ["lo", "hi"]}, labels=True)
-        B      true     false
-        0  0.469231  0.530769
-        1  0.676000  0.324000
-        >>> net = tacit.Network()
-        >>> net.add("Fault", cpt=[0.1, 0.9])
-        >>> net.add("Heat", ["Fault"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
-        >>> net.add("Alarm", ["Fault"], cpt=[[0.9, 0.1], [0.01, 0.99]])
-        >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
-        array([87.27, 60.34])
-        """
-        if self.asks_for_numbers:
-            return self.mixture(evidence)
-        return super().posterior(evidence, labels)  # type: ignore[call-overload]
-
-    def mixture(self, evidence: EvidenceLike | None) -> Mixture:
-        """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
-        known, variable = self._read(evidence), self.variable
-        if self.question.query:
-            weights = flat(self._answer(known, self._states).posterior)
-        else:  # without parents, there is one density
-            weights = np.where(np.isneginf(self.log_evidence(known)), np.nan, 1.0)[:, None]
-        asked = variable.columns if self.query == variable.name else (str(self.query),)
-        column, density = known.columns.get(variable.name), self.network.density(variable.name)
-        return mixture(density, variable, asked, weights, column, index_of(evidence, known.rows))
 
     @overload
     def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...

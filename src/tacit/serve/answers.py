@@ -141,7 +141,7 @@ def _distribution(task: QueryTask, columns: Sequence[str]) -> dict[str, Any]:
     tac = task.tac()
     mixtures, logs = [], []
     for block in task.blocks(tac):
-        mixtures.append(tac.posterior(block))
+        mixtures.append(tac.mixture(block))
         logs.append(tac.log_evidence(block))
     numbers = {name: _summaries([mixture.summary(name) for mixture in mixtures]) for name in columns}
     return {"query": task.fields.query, "numbers": numbers, "log_evidence": _joined(logs)}

@@ -183,7 +183,7 @@ def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior |
     tac = row.compile(names if len(names) > 1 else names[0])
     if tac.asks_for_numbers and not with_drops:
         log_evidence = row.log_evidence(tac, "posterior")
-        return Distribution((names[0],), tac.posterior(row.values(tac)), log_evidence)
+        return Distribution((names[0],), tac.mixture(row.values(tac)), log_evidence)
     answer = row.ask(tac)
     drops = None
     if with_drops:  # not of variables that are asked for, observed or set
