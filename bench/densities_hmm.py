@@ -19,7 +19,7 @@ import tacit
 from bench.sequences import columns
 from bench.tables import MISSED, OK, Ratio, Section, run_parts
 
-PAGE = Path(__file__).parent.parent / "docs" / "bench-densities.md"
+PAGE = Path(__file__).parent.parent / "docs" / "bench-densities-hmm.md"
 Floats = NDArray[np.float64]
 SEQUENCES, STEPS, TURNS = 1000, 100, 3
 ITERATIONS = {4: 20, 32: 5, 128: 2}  # of EM that are timed, after a first one, by the number of states
