@@ -16,6 +16,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pandas as pd
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
@@ -233,6 +234,20 @@ def tornado() -> plt.Figure:
 PLACES_IN_TREE = {0: (4.0,), 1: (2.0, 6.0), 2: (1.0, 3.0, 5.0, 7.0), 3: tuple(0.5 + k for k in range(8))}
 
 
+def mixture() -> plt.Figure:
+    """The heat of a compressor for three readings of its shaking, as in the tutorial about sensors."""
+    net = tacit.Network()
+    net.add("fault", states=["none", "bearing", "leak"], cpt=[0.95, 0.03, 0.02])
+    net.add("heat", ["fault"], cpt=tacit.Gaussian(mean=[60, 82, 64], sd=[4, 7, 5]))
+    net.add("shaking", ["fault"], cpt=tacit.LogNormal(mean=[0.3, 1.4, 0.5], sd=[0.3, 0.4, 0.3]))
+    readings = pd.DataFrame({"shaking": [1.2, 3.1, 6.0]}, index=["1.2", "3.1", "6.0"])
+    fig, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
+    plot.density(net.posterior("heat", readings), ax=ax)
+    ax.get_legend().set_title("shaking (mm/s)")
+    ax.set_xlabel("heat (degrees)")
+    return fig
+
+
 def diagram() -> plt.Figure:
     """P(alarm | A, B, C), high if any of the three is true: as a tree with an end for each entry, and as a diagram."""
     figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), width_ratios=[8, 4.6], layout="constrained")
@@ -289,6 +304,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "fig11-staircases.png": staircases,
     "simpson.svg": simpson,
     "tornado.svg": tornado,
+    "mixture.svg": mixture,
     "diagram.svg": diagram,
 }
 

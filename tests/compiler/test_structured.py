@@ -588,3 +588,23 @@ def test_a_selection_that_does_not_matter_is_still_reported(engine):
     assert tac.program.structured
     assert np.isneginf(tac.log_evidence({"A": 0.8}))
     assert set(tac.selected({"A": 0.8})) == {"T"}
+
+
+def test_observed_numbers_are_likelihoods_of_several_variables(engine):
+    rng, net = np.random.default_rng(4), tacit.Network()
+    for i in range(6):
+        above = [f"X{j}" for j in range(max(0, i - 2), i)]
+        net.add(f"X{i}", above, 3, np.eye(3)[rng.integers(3, size=[3] * len(above))] if i > 1 else None)
+    for i in (0, 1):
+        net = net.with_cpts({f"X{i}": CPT(rng.dirichlet(np.ones(3), [3] * i))})
+    net.add("left", ["X5", "X3"], cpt=tacit.Gaussian(rng.normal(size=(3, 3)), 1.0))
+    net.add("right", ["X2"], cpt=tacit.Poisson([1.0, 4.0, 9.0]))
+    rows = {"left": [0.5, np.nan, 30.0], "right": [2.0, 7.0, 1.0]}
+    tac = tacit.compile(net, "X0", list(rows), engine=engine)
+    assert tac.program.structured
+    close(tac.posterior(rows), definition.posterior(net, "X0", rows))
+    marginals = tac.marginals(rows)
+    for name in ("X1", "X4"):
+        close(marginals[name], definition.posterior(net, name, rows))
+    best = definition.most_probable(net, [f"X{i}" for i in range(6)], rows)
+    close(tac.mpe(rows).log_probability, np.log(best), 1e-9)
