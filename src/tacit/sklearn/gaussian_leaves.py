@@ -124,12 +124,12 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """Components: the class of each, its weight and mean, and the share of it that each row is (one or none)."""
+    """Components: the class, the weight and the mean of each."""
 
     classes: NDArray[np.intp]
     weights: Floats
     means: Floats  # (components, columns)
-    members: NDArray[np.intp]  # the component of each row
+    members: NDArray[np.intp]  # the component of each row; empty where each row has one of its own
 
 
 @dataclass(frozen=True, eq=False)
