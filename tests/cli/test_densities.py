@@ -58,6 +58,11 @@ def test_what_cannot_be_asked_is_said(net, arguments, problem):
     assert problem in tacit_(command, "net.json", *others, code=1)
 
 
+def test_each_number_has_an_option_of_its_own(net):
+    found = tacit_("query", "net.json", "-q", "Fault", "-e", "x=1,y=2", code=2)
+    assert "'x=1,y=2' is 2 findings; give each an option of its own: -e x=1 -e y=2" in found
+
+
 def test_a_table_has_columns_of_numbers_with_gaps(net):
     tacit_("batch", "net.json", "rows.csv", "-q", "Fault", "-q", "y", "-o", "out.parquet", "--log-evidence")
     found = answers("out.parquet")

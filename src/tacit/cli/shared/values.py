@@ -66,7 +66,8 @@ def refuse_several(net: Network, text: str, option: str) -> None:
     """Wrong usage where a text has several findings, with commas between."""
     parts = text.split(",")
     named = [name.strip() for name, sign, _ in (part.partition("=") for part in parts) if sign]
-    if len(named) == len(parts) > 1 and all(name in net for name in named):
+    known = {column for name in net for column in (name, *net.variable(name).columns)}
+    if len(named) == len(parts) > 1 and known.issuperset(named):
         remedy = " ".join(f"{option} {part.strip()}" for part in parts)
         raise typer.BadParameter(f"{text!r} is {len(parts)} findings; give each an option of its own: {remedy}")
 
