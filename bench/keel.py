@@ -30,7 +30,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bench.tables import Section, at_most, write
+from bench.tables import MISSED, Section, at_most, write
 from tacit.sklearn import TACClassifier
 
 ROOT = Path(__file__).parent.parent
@@ -48,7 +48,11 @@ package.
 *TACClassifier* has `numbers="auto"`, which chooses by cross-validation within the rows that are learned from; the rows
 that are predicted take no part in any choice. *LogisticRegression* gets columns of equal scale and 2,000 iterations,
 *RandomForest* 500 trees; *HistGradientBoosting* and *GaussianNB* have their default settings. The probabilities of all
-are raised to at least {LEAST:g} before the log-loss is taken."""
+are raised to at least {LEAST:g} before the log-loss is taken.
+
+What "auto" chooses from was settled while first folds of some of these tables were looked at: the finest levels on
+phoneme, banana and vowel, and how equal rows are dealt out on tae, hayes-roth, monk-2 and titanic. So the first folds
+flatter it; of later folds, only what `"bins"` came to on the second fold of some tables had been seen."""
 
 CLASSIFIERS: dict[str, Callable[[], Any]] = {
     OURS: lambda: TACClassifier(numbers="auto", random_state=0),
@@ -181,13 +185,13 @@ def section(scores: Sequence[Score]) -> Section:
     ours, *others = np.mean(ranks, axis=0)
     measured_folds = {(score.table, score.fold) for score in scores}
     whole = len(measured_folds) == TABLES * FOLDS
-    verdict = at_most(ours, BAR) if whole else ""
+    verdict = at_most(ours, BAR) if whole else MISSED
     found.add("mean rank", "", "", f"{ours:.2f}", *(f"{rank:.2f}" for rank in others), verdict)
     found.notes.append("Log-loss / accuracy / processor seconds to fit and predict, as means over the folds.")
     if not whole:
         found.notes.append(
             f"This is of {len(measured_folds)} of the {TABLES * FOLDS} folds, on {len(ranks)} of the {TABLES} tables: "
-            "with few folds, the ranks on small tables are left to chance."
+            "the bar is on all of them, and counts as missed until then."
         )
     return found
 
