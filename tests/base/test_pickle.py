@@ -232,6 +232,8 @@ def test_threads_share_a_network(monkeypatch):
     monkeypatch.setattr(network, "compiled", Query)
     net = tacit.Network()
     net.add("A", cpt=[0.25, 0.75])
+    for i in range(network.MAX_COMPILED + 2):
+        net.add(f"Q{i}")
     asked = [Slow(f"Q{i % (network.MAX_COMPILED + 2)}") for i in range(1_000)]
     with ThreadPoolExecutor(8) as pool:
         assert list(pool.map(net.posterior, asked)) == asked

@@ -49,6 +49,12 @@ def same_digits(actual, expected, relative=1e-12):
     np.testing.assert_allclose(actual, expected, rtol=relative, atol=1e-250)
 
 
+def within_floats(net, query, columns):
+    """The rows with an answer that the definition, which has plain floats, can tell."""
+    joints, _ = definition._joints(net, query, columns)
+    return [row for row in decided(net, columns) if joints[row].sum() > 1e-250]
+
+
 @impossible
 @pytest.mark.parametrize("engine", ENGINES_OF_MANY)
 @tries(60)
@@ -74,7 +80,7 @@ def test_posterior_and_log_evidence_have_all_digits(engine, case):
 @given(case=cases(far=[1.0, 4.0]))
 def test_marginals_and_most_probable_states(engine, case):
     net, query, columns = case
-    tac, rows = tacit.compile(net, query, list(columns), engine=engine), decided(net, columns)
+    tac, rows = tacit.compile(net, query, list(columns), engine=engine), within_floats(net, query, columns)
     marginals, best, chosen = tac.marginals(columns), tac.mpe(columns), tac.map(columns)
     discrete = [name for name in net if name not in net.continuous]
     for name in discrete:
@@ -102,10 +108,8 @@ def test_marginals_and_most_probable_states(engine, case):
 @given(case=cases(far=[1.0, 4.0]))
 def test_information_about_states_and_none_about_numbers(engine, case):
     net, query, columns = case
-    tac, rows = tacit.compile(net, query, list(columns), engine=engine), decided(net, columns)
+    tac, rows = tacit.compile(net, query, list(columns), engine=engine), within_floats(net, query, columns)
     told, expected = tac.information(columns), definition.information(net, query, columns)
-    within = ~np.isnan(definition.posterior(net, query, columns)[:, 0])  # the range of the definition, which has floats
-    rows = np.intersect1d(np.arange(ROWS)[rows], np.flatnonzero(within))
     assert list(told) == list(expected) == [name for name in net if name not in net.continuous]
     for name, drop in told.items():
         close(drop[rows], expected[name][rows])

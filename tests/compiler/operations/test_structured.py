@@ -315,7 +315,7 @@ def test_derivatives_row_by_row(operation):
             after = exactly(made, TABLE, given, row, {("T", entry): step})
             expected[:, entry, row] = [float((x - y) / step) for x, y in zip(after, before, strict=True)]
     expected /= joint.sum(axis=1)
-    _, found = ByRow(made, *numbers).derivatives(given, 3, lambda: None)
+    found = ByRow(made, *numbers).derivatives(given, 3, lambda: None).by_table
     np.testing.assert_allclose(found["T", "table"].reshape(expected.shape), expected, rtol=1e-9, atol=1e-300)
     tape = engine("tape", made)
     if not tape.lacks_jacobian() and tape._tape(pin=True).constants:
