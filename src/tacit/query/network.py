@@ -142,7 +142,7 @@ class Network(Model):
         if names and known.rows == 1 and len(tac.hard) == len(names) - 1 and (one := tac.one_row()):  # all are labels
             self._of_labels.get(names, lambda: one)
         answer = tac.posterior(known)  # not read again: the columns of an array follow the network, not the query
-        if tac.asks_for_numbers or not labels:
+        if not labels or tac.asks_for_numbers:
             return answer
         return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence)
 
