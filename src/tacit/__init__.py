@@ -12,7 +12,7 @@ from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.evidence.summaries.discretizing import DefaultBinsWarning
-from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning
+from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning, SpoiltNumbersWarning
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -72,6 +72,7 @@ __all__ = [
     "Poisson",
     "RoundingWarning",
     "SimilarStatesWarning",
+    "SpoiltNumbersWarning",
     "TacitError",
     "TestingCPT",
     "TooLargeError",

@@ -149,6 +149,16 @@ def test_states_that_differ_in_case_or_spaces_are_told_with_their_counts() -> No
         tacit.Network.from_edges([("x", "smoker")], frame)
 
 
+def test_numbers_that_a_word_or_a_comma_makes_text_are_told() -> None:
+    numbers = [f"{36 + i / 10:.1f}" for i in range(20)]
+    frame = pd.DataFrame({"temp": [*numbers * 5, "hot"], "x": [*"ab" * 50, "a"]})
+    with pytest.warns(tacit.SpoiltNumbersWarning, match=r"'temp' has 20 numbers as states beside 'hot' \(1 row\)"):
+        tacit.discover(frame, **QUIET)
+    frame["temp"] = [text.replace(".", ",") for text in [*numbers * 5, "36.0"]]
+    with pytest.warns(tacit.SpoiltNumbersWarning, match="20 numbers as states with a comma; make the column numbers"):
+        tacit.discover(frame, **QUIET)
+
+
 def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
     with pytest.warns(tacit.ConstantColumnWarning, match="single value: always; what is constant"):
         found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)

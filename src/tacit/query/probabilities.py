@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability, row_name
-from tacit.base.text import plural, shown
+from tacit.base.text import listed, plural, shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
@@ -252,6 +252,11 @@ def _named(name: str, posterior: Probabilities | Mixture) -> Iterable[tuple[str,
     return zip((f"{name}.{part}" for part in IN_FILES), np.ascontiguousarray(_table(posterior).T), strict=False)
 
 
+def untold(continuous: Sequence[str]) -> str:
+    """What an answer about information does not say; nothing, if it says all."""
+    return f"what a number of {listed(continuous)} would tell is not computed" if continuous else ""
+
+
 class Information(dict[str, Floats]):
     """What observing each variable is expected to tell about a query, in nats; a dictionary that prints as one table.
 
@@ -271,9 +276,11 @@ class Information(dict[str, Floats]):
     0        A     0.076581
     """
 
-    def __init__(self, drops: Mapping[str, Floats], index: Any = None, query: Sequence[str] = ()) -> None:
+    def __init__(
+        self, drops: Mapping[str, Floats], index: Any = None, query: Sequence[str] = (), continuous: Sequence[str] = ()
+    ) -> None:
         super().__init__(drops)
-        self.index, self.query = index, tuple(query)
+        self.index, self.query, self.continuous = index, tuple(query), tuple(continuous)
 
     def _others(self) -> dict[str, Floats]:
         """All variables that are not observed in all rows, but for the query, what tells most first."""
@@ -317,11 +324,12 @@ class Information(dict[str, Floats]):
         values = np.stack([np.where(others[name] < NOTHING, 0.0, others[name]) for name in best])
         body = [(name, *_cells(values, place, rows)) for place, name in enumerate(best)]
         more = len(others) - len(best)
+        less = f"and {plural(more, 'more variable')} that {'tells' if more == 1 else 'tell'} less" if more else ""
         return Grid(
             [("variable", *(row_name(self.index, row) for row in rows))],
             body,
             title=f"What each variable is expected to tell about {', '.join(self.query)}, in nats",
-            note=f"and {plural(more, 'more variable')} that {'tells' if more == 1 else 'tell'} less" if more else "",
+            note="; ".join(filter(None, [less, untold(self.continuous)])),
         )
 
     def __repr__(self) -> str:

@@ -163,4 +163,5 @@ class UserQuery(Query):
         if not labels:
             return drops
         rows = len(next(iter(drops.values()), ()))
-        return Information(drops, index_of(evidence, rows), self.question.query)
+        unasked = () if variables is not None else self.network.continuous
+        return Information(drops, index_of(evidence, rows), self.question.query, unasked)

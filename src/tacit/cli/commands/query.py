@@ -21,6 +21,7 @@ from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.numbers.intervals import means
 from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
+from tacit.query.probabilities import untold
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list
@@ -101,6 +102,7 @@ class Posterior:
     values: Floats
     log_evidence: float
     drops: dict[str, float] | None  # of its entropy, expected if a variable is observed, in nats; None: not asked for
+    unasked: tuple[str, ...] = ()  # continuous variables, for which no drop is computed
 
     @property
     def names(self) -> list[str]:
@@ -141,10 +143,12 @@ class Posterior:
         """The most informative observations, each with a bar for its share of the entropy."""
         entropy = float(-(self.values * np.log(np.where(self.values > 0, self.values, 1.0))).sum())
         best = [(name, drop) for name, drop in (self.drops or {}).items() if drop > MIN_DROP][:MAX_OBSERVATIONS]
+        note = f"\n({untold(self.unasked)})" if self.unasked else ""
         if not best:
-            return f"no further observation would be informative about {together(self.names)}"
+            observation = "observation of a state" if note else "observation"
+            return f"no further {observation} would be informative about {together(self.names)}{note}"
         rows = [(f"  {name}", f"{drop:.6f}", bar(drop / entropy)) for name, drop in best]
-        return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}"
+        return f"to observe next, by the expected drop of the entropy, now {entropy:.6f} nats:\n{aligned(rows)}{note}"
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,9 @@ class Distribution:
 def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior | Distribution:
     """The posterior of some variables for a row, and the expected drops of its entropy, largest first, if asked for."""
     tac = row.compile(names if len(names) > 1 else names[0])
-    if tac.asks_for_numbers and not with_drops:
+    if tac.asks_for_numbers:
+        if with_drops:
+            raise typer.BadParameter(f"{names[0]!r} is continuous, and --next is about the entropy of states")
         log_evidence = row.log_evidence(tac, "posterior")
         return Distribution((names[0],), tac.mixture(row.values(tac)), log_evidence)
     answer = row.ask(tac)
@@ -190,7 +196,10 @@ def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior |
         told = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
         new = [name for name, drop in told.items() if name not in names and not np.isnan(drop)]
         drops = {name: told[name] for name in sorted(new, key=lambda name: -told[name])}
-    return Posterior([row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops)
+    unasked = tuple(name for name in row.net.continuous if name not in row.observed)
+    return Posterior(
+        [row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops, unasked
+    )
 
 
 def _nested(variables: Sequence[Variable], values: Floats) -> dict[str, Any]:

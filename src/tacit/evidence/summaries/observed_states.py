@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable, Iterable
 from datetime import date
 from typing import Any
@@ -18,6 +19,8 @@ from tacit.model.elements.variable import Label, Variable
 
 DATES = "turn dates into numbers (in pandas: pd.to_datetime(column).dt.year), or leave the column out"
 DURATIONS = "turn durations into numbers (in pandas: column.dt.total_seconds()), or leave the column out"
+FRACTION, NUMBER = re.compile(r"[-+]?\d*[.,]\d+"), re.compile(r"[-+]?\d*[.,]?\d+")
+MIN_SPOILT, SPOILT_SHARE = 8, 0.6  # states that spell fractions from which a column is one of numbers
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 
 
@@ -29,12 +32,17 @@ class ConstantColumnWarning(UserWarning):
     """Columns have a single value each, so that their variables tell nothing about others."""
 
 
+class SpoiltNumbersWarning(UserWarning):
+    """The numbers of a column became states, since some cells hold text, or since their fractions follow a comma."""
+
+
 Counts = Callable[[str], NDArray[Any]]  # of a column: how many rows have each state
 
 
 def warn_of_states(variables: Collection[Variable], counts: Counts) -> None:
     """Warn of columns with states that may be one, and of columns with a single value."""
     _warn_of_similar_states(variables, counts)
+    _warn_of_spoilt_numbers(variables, counts)
     _warn_of_constants(variables, counts)
 
 
@@ -60,6 +68,27 @@ def _warn_of_similar_states(variables: Collection[Variable], counts: Counts) -> 
     if found:
         remedy = "where they mean the same, make them one (in pandas: column.str.strip().str.lower())"
         warn(f"states that differ only in case or spaces: {'; '.join(found)}; {remedy}", SimilarStatesWarning)
+
+
+def _warn_of_spoilt_numbers(variables: Collection[Variable], counts: Counts) -> None:
+    found = []
+    for variable in variables:
+        texts = [label.strip() for label in variable.states if isinstance(label, str)]
+        numbers = [text for text in texts if FRACTION.fullmatch(text)]
+        if len(numbers) < max(MIN_SPOILT, SPOILT_SHARE * len(texts)):
+            continue
+        others = [place for place, label in enumerate(variable.states) if not _spells_number(label)]
+        rows = counts(variable.name)
+        words = [f"{variable.states[place]!r} ({counted(rows[place])})" for place in others]
+        beside = f" beside {listed(words)}" if words else " with a comma"
+        found.append(f"column {variable.name!r} has {len(texts) - len(others):,} numbers as states{beside}")
+    if found:
+        remedy = "make the column numbers (in pandas: pd.to_numeric(column.str.replace(',', '.'), errors='coerce'))"
+        warn(f"{'; '.join(found)}; {remedy}", SpoiltNumbersWarning)
+
+
+def _spells_number(label: Label) -> bool:
+    return isinstance(label, str) and bool(NUMBER.fullmatch(label.strip()))
 
 
 def _alike(variable: Variable) -> list[int]:
