@@ -70,6 +70,7 @@ class LearningContract:
         expected = tacit.estimate(net.learnable(), frame, **how)
         same(engine.learning.estimate(net.learnable(), engine.table(parts(frame, 150, 100, 250)), **how), expected)
 
+    @pytest.mark.filterwarnings("ignore:columns that are missing. class")
     def test_starts_share_a_pass(self, engine):
         net = tacit.Network()
         net.add("class", states=3)
