@@ -196,7 +196,7 @@ def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior |
         told = {name: float(drop[0]) for name, drop in tac.information(row.values(tac)).items()}
         new = [name for name, drop in told.items() if name not in names and not np.isnan(drop)]
         drops = {name: told[name] for name in sorted(new, key=lambda name: -told[name])}
-    unasked = tuple(name for name in row.net.continuous if name not in row.observed)
+    unasked = tuple(name for name in tac.network.continuous if name not in row.observed)
     return Posterior(
         [row.net.variable(n) for n in names], answer.posterior[0], float(answer.log_evidence[0]), drops, unasked
     )
