@@ -14,6 +14,7 @@ from tests.helpers import close, impossible
 CARDS = {"two": 2, "five": 5, "nine": 9}
 ROWS = [1, 2, 3, 7, 8, 9, 63, 64, 65, 127, 128, 130]
 TOLERANCE = {"float64": 1e-13, "float32": 3e-6}
+NUMPY = "numpy", "float64"
 
 
 def star(cards, states=3, seed=0):
@@ -280,3 +281,38 @@ def test_the_last_rows_of_a_tile_leave_the_next_state_alone(dtype):
 def test_a_tile_has_room_for_the_last_vector_and_whole_lines():
     assert TILE_STRIDE >= ROWS_PER_TILE - 1 + VECTOR_BITS // 32
     assert TILE_STRIDE * 4 % 64 == 0
+
+
+# numbers --------------------------------------------------------------------------------------------------
+
+
+SENSORS = {"far": 100.0, "other": 100.0, "near": 3.0, "hardly": 1e-5}  # from the mean of a state to the next
+
+
+def measured(cards):
+    """What has some states, each seen by sensors that tell them from far, from near, and hardly."""
+    net = Network()
+    for name, card in cards.items():
+        places = np.arange(card)
+        net.add(name, states=card, cpt=np.full(card, 1 / card))
+        for kind, apart in SENSORS.items():
+            net.add(f"{kind} {name}", [name], cpt=tacit.Gaussian(apart * places, 1.0 + 0.1 * places * (apart == 3.0)))
+    net.add("Q", [*cards], 3, np.random.default_rng(0).dirichlet(np.ones(3), list(cards.values())))
+    return net
+
+
+@pytest.mark.parametrize("dtype", TOLERANCE)
+def test_normal_numbers(dtype):
+    net, rows, rng = measured(CARDS), 1000, np.random.default_rng(0)
+    columns = {name: rng.normal(0, 3, rows) for name in net.continuous}
+    for i, column in enumerate(columns.values()):
+        column[rng.random(rows) < 0.1] = np.nan
+        column[50 + i] = 0.0  # exactly at a mean
+        column[250 + i] = [40.0, 1e5, -1e9, 1e-300, 5e-324, -70.0][i % 6]
+    columns["far two"][500], columns["other two"][500] = 0.0, 100.0  # contradict each other
+    for kind in SENSORS:
+        columns[f"{kind} two"][900] = 1e4 if kind == "hardly" else np.nan  # digits of large logarithms cancel
+    ours, theirs = (tacit.compile(net, "Q", list(columns), engine=e, dtype=d) for e, d in [("native", dtype), NUMPY])
+    close(ours.posterior(columns), theirs.posterior(columns), 10 * TOLERANCE[dtype])
+    apart = {name: wider(column, 0) for name, column in columns.items()}
+    close(ours.posterior(apart), ours.posterior(columns), 0.0)

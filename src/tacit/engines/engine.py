@@ -99,6 +99,10 @@ class Engine(ABC):
         """How many rows to run at a time, if there are so many, and nothing is made of them but posteriors."""
         return self.chunk
 
+    def works_out(self, column: DensityColumn) -> bool:
+        """Whether `posterior` takes the numbers of a column as they are, and no memory for their densities."""
+        return False
+
     @property
     def fallback(self) -> Engine:
         """The engine for imprecise rows."""

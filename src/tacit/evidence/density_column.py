@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -130,6 +130,11 @@ class DensityColumn(Column):
         raise EvidenceError(problem, variable=self.variable.name)
 
     @cached_property
+    def normal_terms(self) -> Floats | None:
+        """What the densities of these numbers are made of, if they are normal: see `normal.normal_terms`."""
+        return None if self.density is None else self.density.normal_terms()
+
+    @cached_property
     def _scaled(self) -> _Scaled:
         assert self.density is not None, "numbers have likelihoods only beside a density"
         logs = self.density.logs_by_component(self.values)
@@ -197,6 +202,11 @@ def with_densities(evidence: Evidence, net: Model) -> Evidence:
 def bound(columns: Mapping[str, Column], densities: Mapping[str, AnyDensity]) -> dict[str, Column]:
     """Columns of which those of numbers are bound to densities, by the name of their variable."""
     return {n: c.bound(densities[n]) if isinstance(c, DensityColumn) else c for n, c in columns.items()}
+
+
+def is_normal(column: Column) -> TypeGuard[DensityColumn]:
+    """Whether a column holds numbers of normal densities, one in each row."""
+    return isinstance(column, DensityColumn) and column.normal_terms is not None
 
 
 def density_columns(columns: Mapping[str, Column]) -> list[DensityColumn]:

@@ -143,7 +143,7 @@ class Query(CompiledQuery):
         """The posteriors of all joint states, (rows, states). Threads share the rows where densities are worked out."""
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
         posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
-        numbers = density_columns(known.columns)
+        numbers = [column for column in density_columns(known.columns) if not engine.works_out(column)]
         parts = blocks(known.columns, known.rows, DENSITY_ROWS if numbers else engine.chunk_for(known.rows))
 
         def answer(part: tuple[slice, Evidence]) -> None:

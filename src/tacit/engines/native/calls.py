@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.floats import Floats
 from tacit.engines.native.llvm import Code
 from tacit.engines.native.readers import MAX_UNROLLED_STATES, TILE_STRIDE
 from tacit.engines.native.tile_loop import CALL, TileLayout
 from tacit.engines.tape.tape import Tape
 from tacit.evidence.column import Column, Kind
+from tacit.evidence.density_column import DensityColumn
 
 READERS = {kind: kind.name.lower() for kind in Kind}
 # the types that there are readers for, and how many states they can tell apart
@@ -37,7 +39,7 @@ class EvidenceTable:
     def __init__(self, find: FindReader, bits: int) -> None:
         self._find, self._bits = find, bits
         self._numbers = array("q")  # of one column after the other: see `readers.COLUMN`
-        self._arrays: list[NDArray[Any]] = []
+        self._arrays: list[list[NDArray[Any]]] = []  # of each column
         self.place = 0  # of the next column in a tile, in bytes
 
     @property
@@ -49,7 +51,12 @@ class EvidenceTable:
         kind, given = (Kind.NORMALISED, np.ones((states, 1))) if column is None else column.source()
         self.add(READERS[kind], given, states)
 
-    def add(self, reader: str, given: NDArray[Any], states: int) -> None:
+    def add_normal(self, column: DensityColumn) -> None:
+        """The next variable, from numbers that have normal densities."""
+        assert column.normal_terms is not None
+        self.add("densities", column.values[:, 0], len(column.normal_terms), column.normal_terms)
+
+    def add(self, reader: str, given: NDArray[Any], states: int, terms: Floats | None = None) -> None:
         """An array (rows,) or (rows, states), or (states, rows) if it is normalised."""
         given, kind = readable(given, states)
         strides, rows_last = given.strides, reader == "normalised"
@@ -57,10 +64,11 @@ class EvidenceTable:
         if given.shape[-1 if rows_last else 0] == 1:
             row = 0
         plain = reader == "likelihoods" and given.flags.c_contiguous and given.flags.aligned
-        few = states if plain and states <= MAX_UNROLLED_STATES else 0
-        address = self._find(reader, kind, self._bits, few)
-        self._numbers.extend((address, address_of(given), row, state, states, self.place))
-        self._arrays.append(given)
+        few = states if (plain or terms is not None) and states <= MAX_UNROLLED_STATES else 0
+        address, arrays = self._find(reader, kind, self._bits, few), [given] if terms is None else [given, terms]
+        of_terms = 0 if terms is None else address_of(terms)
+        self._numbers.extend((address, address_of(given), row, state, states, self.place, of_terms))
+        self._arrays.append(arrays)
         self.place += (4 if reader == "states" else self._bits // 8 * states) * TILE_STRIDE
 
 

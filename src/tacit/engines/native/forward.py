@@ -8,13 +8,11 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import starmap
 
-from tacit.engines.native.lanes import FunctionText, Lanes
+from tacit.engines.native.lanes import FunctionText
 from tacit.engines.tape import instructions as k
-from tacit.engines.tape.instructions import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES
 
 Terms = Sequence[Sequence[int]]
 SPLIT_PRODUCTS = 6  # products from which on a sum has two parts
-ROUNDING = 1.5 * 2.0**52  # added to a double, it leaves the nearest whole number in its last digits
 OPERATORS = ("oge", "ogt", "ole", "olt")  # x >=, >, <=, < limit for operator 0, 1, 2, 3
 
 
@@ -138,38 +136,6 @@ class Body(FunctionText):
                 addresses.append(self.place(f"%{array}", far, scalar))
             self.addresses[key] = addresses
         return self.addresses[key]
-
-    def exp_of_negative(self, x: str, least: float) -> str:
-        """exp(x) of doubles x <= 0, and at least exp(`least`), with as many bits as all other values.
-
-        As `exponential` does it, but with a polynomial in two parts, which do not wait for each other, and one that is
-        as long as these floats need.
-        """
-        wide = self.in_doubles()
-        x = wide.largest(x, wide.lanes.literal(least))
-        shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
-        whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
-        for part in (LOG2_HIGH, LOG2_LOW):
-            x = wide.sub(x, wide.mul(whole, wide.lanes.literal(part)))
-        bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
-        r, integer = self.cast(x, wide.lanes, self.lanes), self.lanes.integer
-        terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
-        square = self.mul(r, r)
-        even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
-        if self.lanes.bits == 32:
-            bits = self.let(f"trunc {wide.lanes.integer} {bits} to {integer}")
-        biased = self.let(f"add {integer} {bits}, {self.lanes.same(f'i{self.lanes.bits}', str(bias))}")
-        power = self.let(f"shl {integer} {biased}, {self.lanes.same(f'i{self.lanes.bits}', str(digits))}")
-        power = self.let(f"bitcast {integer} {power} to {self.lanes.type}")
-        return self.mul(self.add(even, self.mul(r, odd)), power)
-
-    def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
-        *lower, top = map(self.lanes.literal, coefficients)
-        return reduce(lambda sum_, c: self.add(c, self.mul(x, sum_)), reversed(lower), top)
-
-    def in_doubles(self) -> FunctionText:
-        """These lines, for values of 64 bits."""
-        return FunctionText(Lanes(64, self.lanes.rows), self.lines, self.numbers)
 
 
 @dataclass

@@ -11,9 +11,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import IntFlag
+from functools import reduce
 from itertools import count
 
+from tacit.engines.tape.instructions import INVERSE_LOG2, LOG2_HIGH, LOG2_LOW, SERIES
+
 FLAGS = "contract nsz"  # a * b + c may be one instruction
+ROUNDING = 1.5 * 2.0**52  # added to a double, it leaves the nearest whole number in its last digits
 
 
 class Note(IntFlag):
@@ -23,6 +27,7 @@ class Note(IntFlag):
     UNUSUAL = 2  # evidence needs a closer look
     INFINITE = 4  # the joint has no finite sum
     IMPOSSIBLE = 8  # the evidence has probability zero
+    LOST = 16  # a density underflows beside the largest one of its row
 
 
 class Lanes:
@@ -163,6 +168,38 @@ class FunctionText:
             return [value]
         wide = self.lanes.of(scalar)
         return [self.let(f"extractelement {wide} {value}, i64 {lane}") for lane in range(self.lanes.rows)]
+
+    def exp_of_negative(self, x: str, least: float) -> str:
+        """exp(x) of doubles x <= 0, and at least exp(`least`), with as many bits as all other values.
+
+        As `exponential` does it, but with a polynomial in two parts, which do not wait for each other, and one that is
+        as long as these floats need.
+        """
+        wide = self.in_doubles()
+        x = wide.largest(x, wide.lanes.literal(least))
+        shifted = wide.add(wide.mul(x, wide.lanes.literal(INVERSE_LOG2)), wide.lanes.literal(ROUNDING))
+        whole = wide.sub(shifted, wide.lanes.literal(ROUNDING))
+        for part in (LOG2_HIGH, LOG2_LOW):
+            x = wide.sub(x, wide.mul(whole, wide.lanes.literal(part)))
+        bits = wide.let(f"bitcast {wide.lanes.type} {shifted} to {wide.lanes.integer}")  # the last ones are the number
+        r, integer = self.cast(x, wide.lanes, self.lanes), self.lanes.integer
+        terms, digits, bias = (14, 52, 1023) if self.lanes.bits == 64 else (8, 23, 127)
+        square = self.mul(r, r)
+        even, odd = (self._polynomial(square, SERIES[first:terms:2]) for first in (0, 1))
+        if self.lanes.bits == 32:
+            bits = self.let(f"trunc {wide.lanes.integer} {bits} to {integer}")
+        biased = self.let(f"add {integer} {bits}, {self.lanes.same(f'i{self.lanes.bits}', str(bias))}")
+        power = self.let(f"shl {integer} {biased}, {self.lanes.same(f'i{self.lanes.bits}', str(digits))}")
+        power = self.let(f"bitcast {integer} {power} to {self.lanes.type}")
+        return self.mul(self.add(even, self.mul(r, odd)), power)
+
+    def _polynomial(self, x: str, coefficients: Sequence[float]) -> str:
+        *lower, top = map(self.lanes.literal, coefficients)
+        return reduce(lambda sum_, c: self.add(c, self.mul(x, sum_)), reversed(lower), top)
+
+    def in_doubles(self) -> FunctionText:
+        """These lines, for values of 64 bits."""
+        return FunctionText(Lanes(64, self.lanes.rows), self.lines, self.numbers)
 
     @contextmanager
     def loop(self, start: str, stop: str, step: int | str = 1) -> Iterator[str]:

@@ -124,6 +124,7 @@ class TapeModule:
             with loop.loop("0", loop.padded, self.layout.group) as first:
                 self._call_forward(loop, first)
             loop.look_at_flags(Note.IMPRECISE)
+            loop.look_at_lost()
             loop.put_out("outputs", self.tape.outputs)
             loop.divide()
         return [*texts, loop.text()]

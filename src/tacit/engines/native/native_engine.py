@@ -31,12 +31,12 @@ from tacit.engines.tape import instructions as k
 from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.evidence.column import Column, Evidence, blocks, take
-from tacit.evidence.density_column import lost_rows
+from tacit.evidence.density_column import DensityColumn, is_normal, lost_rows
 
 GRADIENT_CHUNK = 2**14
 DESCENT_ELEMENTS = 2**22  # values in memory at a time, for a traceback
 MAX_CHUNK = 2**17  # rows whose results are in memory at a time, where something is made of them
-IMPRECISE, UNUSUAL = int(Note.IMPRECISE), int(Note.UNUSUAL)  # NumPy is slow with flags
+IMPRECISE, UNUSUAL, LOST = int(Note.IMPRECISE), int(Note.UNUSUAL), int(Note.LOST)  # NumPy is slow with flags
 NOT_EXACT = IMPRECISE | UNUSUAL
 NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
 NO_INPUTS: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
@@ -95,6 +95,9 @@ class NativeEngine(TapeBased):
         """All at once: nothing is made on the way that grows with them."""
         return max(rows, 1)
 
+    def works_out(self, column: DensityColumn) -> bool:
+        return is_normal(column)
+
     def clone(self) -> Self:
         clone = super().clone()
         clone._single = None
@@ -127,12 +130,14 @@ class NativeEngine(TapeBased):
 
     def posterior(self, columns: Columns, rows: int) -> Array:
         generated = self.compile(CodeKind(False, False))
-        lost = lost_rows(columns, rows)
+        lost = lost_rows({n: column for n, column in columns.items() if not is_normal(column)}, rows)
         if self.tables_in_doubt(generated.tape) or (lost is not None and lost.any()):
             return super().posterior(columns, rows)
         posterior = np.empty((rows, generated.tape.states), dtype=self.dtype)
-        notes = self._run(generated, self._evidence(generated, columns), rows, {"posterior": posterior})
-        noted = _rows_noted(notes, ROWS_PER_TILE, rows, NOT_A_POSTERIOR)
+        evidence = self._evidence(generated, columns, densities=True)
+        notes = self._run(generated, evidence, rows, {"posterior": posterior})
+        what = NOT_A_POSTERIOR | LOST if self.program.selections else NOT_A_POSTERIOR
+        noted = _rows_noted(notes, ROWS_PER_TILE, rows, what)
         if len(noted):
             posterior[noted] = self.run(take(columns, noted), len(noted)).posterior(noted)
         return posterior
@@ -213,10 +218,15 @@ class NativeEngine(TapeBased):
     def _descent_tape(self) -> tuple[Tape, dict[int, slice]]:
         return with_decision_outputs(self._tape(descent=True), self.program)
 
-    def _evidence(self, generated: Generated, columns: Columns) -> EvidenceTable:
+    def _evidence(self, generated: Generated, columns: Columns, densities: bool = False) -> EvidenceTable:
+        """Evidence as code reads it; with `densities`, code works out those of numbers that are normal."""
         evidence = EvidenceTable(self._reader, self._bits)
         for name in generated.tape.inputs:
-            evidence.add_column(columns.get(name), self.program.sizes[name])
+            column = columns.get(name)
+            if densities and column is not None and is_normal(column):
+                evidence.add_normal(column)
+            else:
+                evidence.add_column(column, self.program.sizes[name])
         evidence.place = generated.layout.starts["codes"]
         for name in generated.tape.codes:
             evidence.add("states", columns[name].certain_codes(), 1)

@@ -1,25 +1,29 @@
 """Readers of evidence in LLVM IR: from the arrays that a user gave to the likelihoods of one tile.
 
-A reader is `i32 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `TILE_STRIDE` rows) with the
+A reader is `i8 read(ptr column, i64 row, i64 count, ptr tile)`. It fills a tile (states, `TILE_STRIDE` rows) with the
 likelihoods of `count` rows from `row` on; rows that are not there repeat the last one, as far as a vector reaches. It
-returns 1 where something needs a closer look: a likelihood that is negative, or no number, or a sum out of range. That
-a likelihood is too small for floats beside the others, or for float32, the underflow flag of the processor says. What a
-`column` holds, `COLUMN` lists; distances are in bytes.
+returns what it noticed: `UNUSUAL` where something needs a closer look, a likelihood that is negative, or no number, or
+a sum out of range; `LOST` where a density underflows beside the largest one. That a likelihood is too small for floats
+beside the others, or for float32, the underflow flag of the processor says. What a `column` holds, `COLUMN` lists;
+distances are in bytes.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial, reduce
 
-from tacit.engines.native.lanes import FunctionText, Lanes
+from tacit.engines.native.lanes import FunctionText, Lanes, Note
+from tacit.evidence.density_column import MAX_PLAIN_LOG
 
-COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile")
+COLUMN = ("read", "data", "row_stride", "state_stride", "states", "tile", "terms")
 ROWS_PER_TILE = 192  # many, so that the code of a piece is fetched seldom
 TILE_STRIDE = 208  # rows from state to state: room for the last vector, whole lines of the cache, no power of two
 MAX_UNROLLED_STATES = 8  # up to which there is a reader for each number of them
 VECTOR_BITS = 512  # two registers of most processors, which share what is loaded for all rows
 SMALLEST_NORMAL = {64: 2.0**-1022, 32: 2.0**-126}
+ADDRESSES = ("data", "terms")
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "double": 8}
 Rule = Callable[["EvidenceReader"], None]
 
@@ -46,15 +50,17 @@ class EvidenceReader(FunctionText):
         self.rows: list[str] = []
         self.first, self.dense = "", False
         self.column = {
-            name: self.let(f"load {'ptr' if name == 'data' else 'i64'}, ptr {self.place('%column', i, 'i64')}")
+            name: self.let(f"load {'ptr' if name in ADDRESSES else 'i64'}, ptr {self.place('%column', i, 'i64')}")
             for i, name in enumerate(COLUMN)
         }
         # bounds that all rows keep are looked at once, at the end: masks of rows are slow to combine
-        self.bounds: list[tuple[str, str, float]] = []
+        self.bounds: list[tuple[str, str, float, Note]] = []
         self.odd = self.variable("i1", "false")
         self.lowest = self.worst("olt", 0.0)
         self.least_sum = self.worst("olt", 4 * SMALLEST_NORMAL[lanes.bits])
         self.largest_sum = self.worst("ogt", 1 / SMALLEST_NORMAL[lanes.bits])
+        self.largest_top = self.worst("ogt", MAX_PLAIN_LOG)
+        self.least_share = self.worst("olt", math.log(SMALLEST_NORMAL[tile_lanes.bits]), Note.LOST)
 
     def text(self) -> str:
         """The function `read`: whole vectors of rows, then the rest, each row as if all of a vector were it."""
@@ -70,11 +76,13 @@ class EvidenceReader(FunctionText):
         with self.loop(whole, "%count") as first:
             self._vector(start, first, stride, "0")
         odd = self.let(f"load i1, ptr {self.odd}")
-        for worst, how, bound in self.bounds:
+        noticed = self.let(f"select i1 {odd}, i8 {int(Note.UNUSUAL)}, i8 0")
+        for worst, how, bound, note in self.bounds:
             outside = self.any(self.compare(how, self.value(worst), self.lanes.literal(bound)))
-            odd = self.let(f"or i1 {odd}, {outside}")
-        self.do(f"ret i32 {self.let(f'zext i1 {odd} to i32')}")
-        return self.function("define i32 @read(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
+            own = self.let(f"select i1 {outside}, i8 {int(note)}, i8 0")
+            noticed = self.let(f"or i8 {noticed}, {own}")
+        self.do(f"ret i8 {noticed}")
+        return self.function("define i8 @read(ptr %column, i64 %row, i64 %count, ptr noalias %tile)")
 
     def _vector(self, start: str, first: str, stride: str, apart: str, dense: bool = False) -> None:
         self.first, self.dense = first, dense
@@ -83,10 +91,10 @@ class EvidenceReader(FunctionText):
             self.rows.append(self.place(self.rows[-1], apart, "i8"))
         self.rule(self)
 
-    def worst(self, how: str, bound: float) -> str:
-        """A place for the least, or the largest, of some numbers, which must not compare in some way with a bound."""
+    def worst(self, how: str, bound: float, note: Note = Note.UNUSUAL) -> str:
+        """A place for the least, or the largest, of some numbers: it is noted if it compares so with a bound."""
         place = self.variable(self.lanes.type, self.lanes.literal(bound))
-        self.bounds.append((place, how, bound))
+        self.bounds.append((place, how, bound, note))
         return place
 
     def note(self, place: str, value: str, how: str) -> None:
@@ -230,19 +238,75 @@ def states(r: EvidenceReader) -> None:
     r.do(f"store {r.lanes.index} {code}, ptr {place}, align 4")
 
 
+def densities(r: EvidenceReader) -> None:
+    """(rows,) of numbers, as normal densities of all states, divided by the largest; NaN is no evidence."""
+    x, lanes = r.number(), r.lanes
+    none, top = r.compare("uno", x, x), r.variable(lanes.type, lanes.literal(-math.inf))
+    with r.loop("0", r.column["states"]) as state:
+        r.note(top, _log_density(r, x, state), "ogt")
+    largest = _checked_top(r, r.select(none, lanes.literal(0.0), r.value(top)))
+    with r.loop("0", r.column["states"]) as state:
+        share = _share(r, r.sub(_log_density(r, x, state), largest))
+        r.put(state, r.select(none, lanes.literal(1.0), share))
+
+
+def few_densities(r: EvidenceReader, states: int) -> None:
+    """Numbers as densities of few states. Of two, one is the largest, so that one exponential is enough."""
+    x, one = r.number(), r.lanes.literal(1.0)
+    logs = [_log_density(r, x, str(state)) for state in range(states)]
+    largest = _checked_top(r, reduce(r.largest, logs))
+    none = r.compare("uno", x, x)
+    if states == 2:
+        less = r.sub(logs[1], logs[0])
+        share, falls = _share(r, r.negative(r.magnitude(less))), r.compare("olt", less, r.lanes.literal(0.0))
+        shares = [r.select(falls, one, share), r.select(falls, share, one)]
+    else:
+        shares = [_share(r, r.sub(log, largest)) for log in logs]
+    for state, share in enumerate(shares):
+        r.put(str(state), r.select(none, one, share))
+
+
+def _log_density(r: EvidenceReader, x: str, state: str) -> str:
+    """The logarithm of a normal density: see `normal.normal_terms`."""
+    terms = r.place(r.column["terms"], r.let(f"mul i64 {state}, 3"), "double")
+    places = (r.place(terms, str(i), "double") for i in range(3))
+    mean, scale, top = (r.spread("double", r.let(f"load double, ptr {place}")) for place in places)
+    off = r.mul(r.sub(x, mean), scale)
+    return r.sub(top, r.mul(off, off))
+
+
+def _checked_top(r: EvidenceReader, top: str) -> str:
+    """The largest logarithm; where it is so large that its roundings show, or infinite, rows need a closer look."""
+    r.note(r.largest_top, r.magnitude(top), "ogt")
+    return top
+
+
+def _share(r: EvidenceReader, less: str) -> str:
+    """A density divided by the largest one, from the difference of their logarithms; 0 where it underflows."""
+    least = math.log(SMALLEST_NORMAL[r.tile_lanes.bits])
+    r.note(r.least_share, less, "olt")
+    lost = r.compare("olt", less, r.lanes.literal(least))
+    return r.select(lost, r.lanes.literal(0.0), r.exp_of_negative(less, least))
+
+
 READERS: dict[str, Rule] = {
     "likelihoods": likelihoods,
     "first": first_state,
     "normalised": normalised,
     "codes": codes,
     "states": states,
+    "densities": densities,
 }
+FEW: dict[str, Callable[..., None]] = {"likelihoods": few_likelihoods, "densities": few_densities}
 
 
 def reader_text(what: str, kind: str, bits: int, few: int = 0) -> str:
     """The text of one reader, `read`: what it reads, the type of that, and the bits of the likelihoods.
 
-    `few` is the number of states of likelihoods that follow each other without a gap, if they are few, or 0.
+    `few` is the number of states, if they are few, of densities or of likelihoods that follow each other without a gap,
+    or 0.
     """
-    rule = partial(few_likelihoods, states=few) if few else READERS[what]
-    return EvidenceReader(lanes_of(32 if what == "states" else bits), kind, rule, few or 1).text()
+    rule = partial(FEW[what], states=few) if few else READERS[what]
+    per_row = few or 1 if what == "likelihoods" else 1
+    reader = EvidenceReader(lanes_of(32 if what == "states" else bits), kind, rule, per_row)
+    return "\n".join([reader.lanes.declared_magnitude, reader.text()])

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 
+from tacit.engines.engine import LEAST_TRUSTED
 from tacit.engines.native.lanes import FunctionText, Lanes, Note
 from tacit.engines.native.readers import COLUMN, ROWS_PER_TILE, TILE_STRIDE, place_in_tile
 from tacit.engines.tape.instructions import UNDERFLOW
@@ -133,8 +134,7 @@ class TileLoop(FunctionText):
             reader = self.let(f"load ptr, ptr {self.place(column, COLUMN.index('read'), 'i64')}")
             far = self.let(f"load i64, ptr {self.place(column, COLUMN.index('tile'), 'i64')}")
             tile = self.place(self.arrays["inputs"], far, "i8")
-            odd = self.let(f"call i32 {reader}(ptr {column}, i64 {self.row}, i64 {self.rows}, ptr {tile})")
-            self._note_if(self.let(f"icmp ne i32 {odd}, 0"), Note.UNUSUAL)
+            self._add_note(self.let(f"call i8 {reader}(ptr {column}, i64 {self.row}, i64 {self.rows}, ptr {tile})"))
 
     def read_with_care(self) -> None:
         """Fill the tile with evidence, and note where a likelihood is too small for a float."""
@@ -143,9 +143,11 @@ class TileLoop(FunctionText):
         self.look_at_flags(Note.UNUSUAL)
 
     def _note_if(self, condition: str, what: int) -> None:
-        more = self.let(f"select i1 {condition}, i8 {what}, i8 0")
+        self._add_note(self.let(f"select i1 {condition}, i8 {what}, i8 0"))
+
+    def _add_note(self, what: str) -> None:
         before = self.let(f"load i8, ptr {self.note}")
-        self.do(f"store i8 {self.let(f'or i8 {before}, {more}')}, ptr {self.note}")
+        self.do(f"store i8 {self.let(f'or i8 {before}, {what}')}, ptr {self.note}")
 
     def clear_flags(self) -> None:
         self.do(f"store i8 0, ptr {self.arrays['doubts']}")
@@ -159,6 +161,38 @@ class TileLoop(FunctionText):
         own = self.let(f"load i8, ptr {self.arrays['doubts']}")
         some = self.let(f"or i1 {self.let(f'icmp ne i32 {raised}, 0')}, {self.let(f'icmp ne i8 {own}, 0')}")
         self._note_if(some, what)
+
+    def look_at_lost(self) -> None:
+        """Note where a density underflowed and the joint is so small that it may matter."""
+        before = self.let(f"load i8, ptr {self.note}")
+        lost = self.let(f"icmp ne i8 {self.let(f'and i8 {before}, {int(Note.LOST)}')}, 0")
+        with self.when(lost), self.loop("0", self.padded, self.lanes.rows) as row:
+            small = self.compare("olt", self._sum_of_outputs(row), self._least_trusted(row))
+            self._note_if(self.any(small), Note.IMPRECISE)
+
+    def _least_trusted(self, row: str) -> str:
+        """The mantissa of the least joint beside which what underflows counts for nothing."""
+        least = LEAST_TRUSTED[f"float{self.lanes.bits}"]
+        if not self.layout.tape.scaled:
+            return self.lanes.literal(2.0**least)
+        scalar, integer = f"i{self.lanes.bits}", self.lanes.integer
+        digits, bias = (52, 1023) if self.lanes.bits == 64 else (23, 127)
+        exponent = self._output(str(self.layout.tape.states), row)
+        power = self.let(f"fptosi {self.lanes.type} {exponent} to {integer}")
+        biased = self.let(f"sub {integer} {self.lanes.same(scalar, str(least + bias))}, {power}")
+        for how, bound in (("sgt", 1), ("slt", 2 * bias)):
+            inside = self.let(f"icmp {how} {integer} {biased}, {self.lanes.same(scalar, str(bound))}")
+            other = self.lanes.same(scalar, str(bound))
+            biased = self.let(f"select {self.lanes.mask} {inside}, {integer} {biased}, {integer} {other}")
+        bits = self.let(f"shl {integer} {biased}, {self.lanes.same(scalar, str(digits))}")
+        return self.let(f"bitcast {integer} {bits} to {self.lanes.type}")
+
+    def _sum_of_outputs(self, row: str) -> str:
+        total = self.variable(self.lanes.type, self.lanes.literal(0.0))
+        self.do(f"store {self.lanes.type} {self.lanes.literal(0.0)}, ptr {total}")
+        with self.loop("0", str(self.layout.tape.states)) as state:
+            self.add_to(total, self._output(state, row))
+        return self.value(total)
 
     def clear_from(self, name: str) -> None:
         """Set an array, and all arrays behind it, to 0."""
@@ -204,10 +238,7 @@ class TileLoop(FunctionText):
         states, number = self.layout.tape.states, self.lanes.number
         with self.when(self.let(f"icmp ne i64 {self.given['posterior']}, 0")):
             with self.loop("0", self.padded, self.lanes.rows) as row:
-                total = self.variable(self.lanes.type, self.lanes.literal(0.0))
-                with self.loop("0", str(states)) as state:
-                    self.add_to(total, self._output(state, row))
-                whole = self.value(total)
+                whole = self._sum_of_outputs(row)
                 finite = self.compare("olt", self.magnitude(whole), self.lanes.literal(float("inf")))
                 infinite = self.let(f"xor {self.lanes.mask} {finite}, {self.lanes.same('i1', 'true')}")
                 self._note_if(self.any(infinite), Note.INFINITE)

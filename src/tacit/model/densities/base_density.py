@@ -86,6 +86,10 @@ class BaseDensity(BaseCPT):
         """The log-densities as (components, rows), contiguous."""
         raise NotImplementedError
 
+    def normal_terms(self) -> Floats | None:
+        """The numbers (components, 3) of normal densities of one column, as `normal.normal_terms` has them."""
+        return None
+
     def exact_logs(self, values: Floats) -> Twofold:
         """The log-densities (components, rows) with so many digits that differences between components keep theirs."""
         outside, _ = self.wrong(values)

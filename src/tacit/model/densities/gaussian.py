@@ -12,7 +12,7 @@ from tacit.base.errors import NetworkError, TableError
 from tacit.base.floats import Floats
 from tacit.model.densities.base_density import BaseDensity, Column, check_finite, check_positive
 from tacit.model.densities.joint_normal import conditional, exact_joint_logs, joint_logs, joint_scores
-from tacit.model.densities.normal import exact_normal_logs, normal_logs, normal_scores
+from tacit.model.densities.normal import exact_normal_logs, normal_logs, normal_scores, normal_terms
 from tacit.model.elements.base_cpt import check_tie
 from tacit.model.elements.distributions import as_floats
 from tacit.model.elements.variable import Variable
@@ -64,6 +64,11 @@ class Gaussian(BaseDensity):
         if self.cov is None:
             return normal_logs(values[:, 0], self.flat("mean"), self.flat("sd"))
         return joint_logs(values, self.flat("mean"), self.flat("cov"))
+
+    def normal_terms(self) -> Floats | None:
+        if self.cov is not None:
+            return None
+        return np.stack(normal_terms(self.flat("mean"), self.flat("sd")), axis=1)
 
     def _exact_logs(self, values: Floats) -> Twofold:
         if self.cov is None:

@@ -21,14 +21,19 @@ def blocks(rows: int, components: int) -> Iterator[slice]:
     return (slice(start, min(start + size, rows)) for start in range(0, rows, size))
 
 
+def normal_terms(mean: Floats, sd: Floats) -> tuple[Floats, Floats, Floats]:
+    """Of each component, the numbers of its log-density, `top - (scale * (x - mean))**2`: mean, scale and top."""
+    return mean, np.sqrt(0.5) / sd, -HALF_LOG_TAU - np.log(sd)
+
+
 def normal_logs(column: Floats, mean: Floats, sd: Floats) -> Floats:
     """The log-densities (components, rows) of a column (rows,); 0 where it is missing."""
-    scale, top = np.sqrt(0.5) / sd[:, None], (-HALF_LOG_TAU - np.log(sd))[:, None]
+    mean, scale, top = (term[:, None] for term in normal_terms(mean, sd))
     logs = np.empty((len(mean), len(column)))
     with np.errstate(over="ignore"):  # so far off that the log-density is -inf
         for block in blocks(len(column), len(mean)):
             x, out = column[block], logs[:, block]
-            np.subtract(x, mean[:, None], out=out)
+            np.subtract(x, mean, out=out)
             out *= scale
             out *= out
             np.subtract(top, out, out=out)
