@@ -6,7 +6,7 @@ Rows whose numbers leave the range of floats are computed again, by another engi
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, Protocol, Self, TypeVar
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
+from tacit.engines.draws import Draws
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse, added
 from tacit.evidence.column import Column, blocks, take
 from tacit.evidence.density_column import DensityColumn, lost_rows
@@ -86,6 +87,13 @@ class Engine(ABC):
     @abstractmethod
     def clone(self) -> Self:
         """A copy that shares program and code, with numbers of its own, for another thread."""
+
+    def each(self, draws: Draws) -> Iterator[Engine]:
+        """The engine with the numbers of one draw after the other; it is the same copy, so use each before the next."""
+        copy = self.clone()
+        for i in range(len(draws)):
+            copy.update(*draws.of(i))
+            yield copy
 
     def runner(self, rows: int, *sweeps: Sweep) -> Engine:
         """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
@@ -164,6 +172,10 @@ class Engine(ABC):
     def posterior(self, columns: Columns, rows: int) -> Array:
         """P*(q) of some rows: (rows, states); NaN where the evidence has probability zero."""
         return self.run(columns, rows).posterior()
+
+    def posteriors(self, columns: Columns, rows: int, draws: Draws) -> Array:
+        """P*(q) of some rows under each of several draws: (draws, rows, states)."""
+        return np.stack([engine.posterior(columns, rows) for engine in self.each(draws)])
 
     def descend(self, columns: Columns, rows: int, draws: Floats | None = None) -> Descent:
         """States for every axis that the program sums out, or maximises: a traceback from the joint.

@@ -26,6 +26,7 @@ from tacit.query.answer import warn_impossible
 from tacit.query.numbers.continuous import mixture
 from tacit.query.probabilities import index_of
 from tacit.query.query import Query
+from tacit.query.under_draws import UnderDraws
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
 MIN_SPEEDUP = 2  # for it to be taken
@@ -41,7 +42,9 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
     """The posterior of every variable, each (rows, states), a `Mixture` of continuous ones: see `TAC.marginals`."""
     known = query.read(evidence)
     rows = distinct(known)
-    posteriors = _posteriors(query, rows.known)
+    companion = companion_for(query, replace(query.question, query=()), rows.known)
+    engine = companion.engine().runner(rows.known.rows, Sweep.HELD)
+    posteriors = _posteriors(query, engine, rows.known, query.variables)
     if posteriors:
         first = next(iter(posteriors.values()))
         warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
@@ -59,12 +62,29 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
     return answers
 
 
-def _posteriors(query: Query, known: Evidence) -> dict[str, Floats]:
+def marginals_under(under: UnderDraws, evidence: EvidenceLike | None) -> dict[str, Floats]:
+    """The posterior of every variable that has states under each of several networks: (draws, rows, states)."""
+    query, rows = under.query, distinct(under.query.read(evidence))
+    names = [name for name in query.variables if not query.network.variable(name).continuous]
+    asked = companion_for(query, replace(query.question, query=()), rows.known)
+    engine = asked.engine().runner(rows.known.rows * len(under.ensemble), Sweep.HELD)
+    shapes = {name: (len(under.ensemble), rows.known.rows, query.network.variable(name).card) for name in names}
+    answers = {name: np.empty(shape, query.dtype) for name, shape in shapes.items()}
+    for i, (own, known) in enumerate(under.each(engine, rows.known, asked.program.nodes)):
+        posteriors = _posteriors(query, own, known, names)
+        for name, answer in answers.items():
+            answer[i] = posteriors[name]
+    for name in answers:
+        answers[name] = rows.for_all(answers[name].swapaxes(0, 1)).swapaxes(0, 1)
+    impossible = np.asarray(np.isnan(next(iter(answers.values()))[..., 0]).any(axis=0))
+    warn_impossible(impossible, "their posteriors are NaN under some of the networks")
+    return answers
+
+
+def _posteriors(query: Query, engine: Engine, known: Evidence, names: Iterable[str]) -> dict[str, Floats]:
     """The posteriors of some rows; NaN where they are impossible."""
     net = query.network
-    asked = companion_for(query, replace(query.question, query=()), known)
-    engine = asked.engine().runner(known.rows, Sweep.HELD)
-    posteriors = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in query.variables}
+    posteriors = {name: np.empty((known.rows, net.variable(name).card), query.dtype) for name in names}
     with Progress("marginals", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):
             swept = sweeps(engine, block, query.dtype)

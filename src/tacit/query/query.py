@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 
@@ -32,6 +32,10 @@ from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
 from tacit.query.probabilities import Probabilities, index_of, wants_labels, with_labels
 from tacit.query.selection import join_rows, no_rows, selected_rows
+from tacit.query.under_draws import UnderDraws, under
+
+if TYPE_CHECKING:
+    from tacit.query.ensemble import Ensemble
 
 Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
@@ -49,9 +53,10 @@ class Query(CompiledQuery):
         super()._forget()
         self._one_row: OneRow | None = None
         self._companions: dict[Question, Query] = {}  # other questions about the same network, the newest ones
+        self._last_under: UnderDraws | None = None  # the ensemble of the last call, whose rows often come in parts
 
     def __getstate__(self) -> dict[str, Any]:
-        return pickling.state(self, "_engine", "_one_row", "_companions")
+        return pickling.state(self, "_engine", "_one_row", "_companions", "_last_under")
 
     def ask(self, evidence: EvidenceLike | None = None, selected: bool = False) -> Answer:
         """Posterior, joint and log-probability of the evidence for every row, from one run.
@@ -95,17 +100,24 @@ class Query(CompiledQuery):
         return tuple(self.network.variable(name).card for name in self.question.query)
 
     @overload
-    def posterior(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+    def posterior(
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+    ) -> Floats: ...
 
     @overload
-    def posterior(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+    def posterior(
+        self, evidence: EvidenceLike | None = None, *, labels: Literal[True], tables: None = None
+    ) -> Probabilities: ...
 
-    def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
+    def posterior(
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+    ) -> Any:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
         Of several query variables, their joint posterior: (rows, states of the first, states of the second, ...).
         With `labels`, the same with the names of states and rows: it prints as a table, and converts to a frame. Of a
-        continuous query, a `Mixture`: densities of numbers for all rows.
+        continuous query, a `Mixture`: densities of numbers for all rows. With `tables`, an `Ensemble`, there is one
+        answer under each of its networks: (draws, rows, states).
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -120,6 +132,9 @@ class Query(CompiledQuery):
         >>> tacit.compile(net, query="Heat", evidence=["Alarm"]).posterior({"Alarm": ["true", "false"]}).mean.round(2)
         array([87.27, 60.33])
         """
+        if tables is not None:
+            self._require_no_labels(labels)
+            return self.under(tables).posterior(evidence)
         if (
             labels is False
             and (one := self._one_row or self.one_row())
@@ -186,17 +201,29 @@ class Query(CompiledQuery):
         return one_row
 
     @overload
-    def joint(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> Floats: ...
+    def joint(
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+    ) -> Floats: ...
 
     @overload
-    def joint(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Probabilities: ...
+    def joint(
+        self, evidence: EvidenceLike | None = None, *, labels: Literal[True], tables: None = None
+    ) -> Probabilities: ...
 
-    def joint(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Floats | Probabilities:
+    def joint(
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+    ) -> Floats | Probabilities:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
 
         Of several query variables, their joint: (rows, states of the first, states of the second, ...). Of a factor
-        graph, sums of products of all factors. `labels` are those of `posterior`.
+        graph, sums of products of all factors. `labels` and `tables` are those of `posterior`.
         """
+        if tables is not None:
+            self._require_no_labels(labels)
+            self.require_query("joint")
+            self.require_posterior()
+            with np.errstate(over="ignore"):
+                return np.stack([answer.joint for answer in self.under(tables).answers(evidence)])
         labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("joint")
         answer = self.ask(evidence)
@@ -208,11 +235,14 @@ class Query(CompiledQuery):
         """An answer with the names of states and rows."""
         return with_labels(array, [self.network.variable(name) for name in self.question.query], evidence)
 
-    def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
+    def log_evidence(self, evidence: EvidenceLike | None = None, tables: Ensemble | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible.
 
-        Of a factor graph, that is the logarithm of the partition function with the evidence.
+        Of a factor graph, that is the logarithm of the partition function with the evidence. With `tables`, an
+        `Ensemble`, under each of its networks: (draws, rows).
         """
+        if tables is not None:
+            return np.stack([answer.log_evidence for answer in self.under(tables).answers(evidence)])
         return self._answer(evidence, () if self.refused else self._states).log_evidence + self.log_scale
 
     def _warn_observed(self, known: Evidence) -> None:
@@ -222,6 +252,19 @@ class Query(CompiledQuery):
         if known.rows and len(columns) == len(names) and all(column.known_in_all_rows for column in columns):
             what = f"all rows observe the query itself, {', '.join(map(repr, names))}: their posterior is the state"
             warn(f"{what} that they give; leave it out of the evidence to predict it", ObservedQueryWarning)
+
+    def under(self, tables: Ensemble) -> UnderDraws:
+        """The query under each network of an ensemble."""
+        last = self._last_under
+        if last is None or last.ensemble is not tables:
+            self._last_under = last = under(self, tables)
+        return last
+
+    @staticmethod
+    def _require_no_labels(labels: bool) -> None:
+        if labels:
+            raise TacitError("labels name the rows and states of one answer, and tables= gives one for each network; "
+                             "credible(rows, ensemble, labels=True) has one for all")  # fmt: skip
 
     def companion(self, question: Question, extended: Callable[[Model], Model] | None = None) -> Query:
         """Another question about the network, or about an extended one, compiled on first use."""

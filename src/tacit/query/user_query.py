@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, overload
+from typing import TYPE_CHECKING, Literal, overload
 
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
-from tacit.query.marginals import information, marginals
+from tacit.query.marginals import information, marginals, marginals_under
 from tacit.query.numbers.mixture import Mixture
 from tacit.query.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.query import Query
+
+if TYPE_CHECKING:
+    from tacit.query.ensemble import Ensemble
 
 ALL_VARIABLES = "the answer has all variables, by name"
 THEIR_NAMES = "variables=[...] names the variables to answer for"
@@ -31,18 +34,25 @@ class UserQuery(Query):
         return [name for name in super().__dir__() if name not in INTERNAL]
 
     @overload
-    def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...
+    def marginals(
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+    ) -> dict[str, Floats]: ...
 
     @overload
-    def marginals(self, evidence: EvidenceLike | None = None, *, labels: Literal[True]) -> Marginals: ...
+    def marginals(
+        self, evidence: EvidenceLike | None = None, *, labels: Literal[True], tables: None = None
+    ) -> Marginals: ...
 
-    def marginals(self, evidence: EvidenceLike | None = None, labels: bool = False) -> dict[str, Floats] | Marginals:
+    def marginals(
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+    ) -> dict[str, Floats] | Marginals:
         """The posterior of *every* variable, each (rows, states), from one forward and one backward pass.
 
         The derivative of p*(evidence) by the likelihood of a state is the probability of that state with the rest of
         the evidence (Darwiche's differential approach). Selected tables count as they were selected. With `labels`,
         the dictionary prints as one table, converts to one frame, and its values are labelled as in `posterior`. Of
-        continuous variables, each column has a `Mixture`, unless all rows observe it.
+        continuous variables, each column has a `Mixture`, unless all rows observe it. With `tables`, an `Ensemble`,
+        under each of its networks, without continuous variables: (draws, rows, states) each.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -50,6 +60,9 @@ class UserQuery(Query):
         >>> {name: p.round(4).tolist() for name, p in marginals.items()}
         {'A': [[0.4615, 0.5385]], 'B': [[0.4692, 0.5308]], 'C': [[1.0, 0.0]]}
         """
+        if tables is not None:
+            self._require_no_labels(labels)
+            return marginals_under(self.under(tables), evidence)
         labels = wants_labels(labels, ALL_VARIABLES)
         posteriors = marginals(self, evidence)
         if not labels:

@@ -2,7 +2,7 @@
 
 from functools import cache
 from itertools import combinations, pairwise
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -138,9 +138,9 @@ def test_the_rows_of_a_long_chain_take_time_in_proportion():
     """Every one of the 32 widths that are tried once took seconds."""
     count = 2000
     edges = list(pairwise(range(count)))
-    started = perf_counter()
+    started = process_time()
     assert wrap_rows([(140.0, 60.0)] * count, edges) == list(range(count))
-    assert perf_counter() - started < 5
+    assert process_time() - started < 5
 
 
 @given(st.data())

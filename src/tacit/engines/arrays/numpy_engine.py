@@ -73,7 +73,7 @@ class NumpyEngine(ArrayEngine):
             self.gammas,
             lambda variable: self._rows.likelihoods_of(evidence[variable]) if variable in evidence else None,
             lambda variable: evidence[variable].states(),
-            self._table_floor,
+            self.table_floor,
             through,
         )
         return ArrayEvaluation(self._steps, tables, sources)
@@ -117,7 +117,7 @@ class NumpyEngine(ArrayEngine):
             return None
         return max([1, *(len(operation.inputs) for operation in operations)])
 
-    def _table_floor(self, frame: ArrayEvaluation, i: int) -> Floats:
+    def table_floor(self, frame: ArrayEvaluation, i: int) -> Floats:
         """A lower bound of the logarithms of a table's entries, or minus infinity where digits may be lost: (1,)."""
         exact = frame if frame.tables is self._exact else self._evaluation(self._exact)
         table, inputs = exact.values[i], self.program.operations[i].inputs

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,12 +97,18 @@ class Generated:
 
     def run(self, arguments: Mapping[str, int]) -> None:
         """Run the code in memory that no other thread works in; arguments that are not given are 0."""
+        with self.memory(arguments) as memory:
+            self.code.run(memory.call_address)
+
+    @contextmanager
+    def memory(self, arguments: Mapping[str, int]) -> Iterator[WorkMemory]:
+        """Memory that no other thread works in, with arguments; those that are not given are 0."""
         try:
             memory = self._free.pop()
         except IndexError:
             memory = WorkMemory(self.layout.starts["end"])
         memory.prepare(arguments)
-        self.code.run(memory.call_address)
+        yield memory
         self._free.append(memory)
 
 

@@ -19,6 +19,7 @@ from tacit.base.floats import Floats
 from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
+from tacit.engines.draws import Draws
 from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
 from tacit.engines.native.calls import Argument, EvidenceTable, Generated, address_of, arguments_of
 from tacit.engines.native.lanes import Note
@@ -28,6 +29,7 @@ from tacit.engines.native.readers import ROWS_PER_TILE, reader_text
 from tacit.engines.native.single_row import SingleRows
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.tape import instructions as k
+from tacit.engines.tape.drawn_constants import DrawnConstants
 from tacit.engines.tape.tape import Tape
 from tacit.engines.tape.tape_based import TapeBased, blocks_of_tiles, in_threads
 from tacit.evidence.column import Column, Evidence, blocks, take
@@ -141,6 +143,47 @@ class NativeEngine(TapeBased):
         if len(noted):
             posterior[noted] = self.run(take(columns, noted), len(noted)).posterior(noted)
         return posterior
+
+    def posteriors(self, columns: Columns, rows: int, draws: Draws) -> Array:
+        """The same code runs on the constants of one draw after the other; rows that it notes are computed again."""
+        generated = self.compile(CodeKind(False, False))
+        lost = lost_rows({n: column for n, column in columns.items() if not is_normal(column)}, rows)
+        if draws.slopes or (lost is not None and lost.any()):
+            return super().posteriors(columns, rows, draws)
+        posteriors = np.empty((len(draws), rows, generated.tape.states), dtype=self.dtype)
+        evidence = self._evidence(generated, columns, densities=True)
+        for some, drawn in self.drawn(draws):
+            again = self._posteriors(generated, evidence, drawn, posteriors[some])
+            for i, noted in again.items():
+                (engine,) = self.each(draws.some(slice(some.start + i, some.start + i + 1)))
+                posteriors[some.start + i, noted] = engine.run(take(columns, noted), len(noted)).posterior(noted)
+        return posteriors
+
+    def _posteriors(
+        self, generated: Generated, evidence: EvidenceTable, drawn: DrawnConstants, to: Array
+    ) -> dict[int, NDArray[np.int64]]:
+        """Posteriors (draws, rows, states), and by draw the rows of which something was noted."""
+        draws, rows, _ = to.shape
+        notes = np.empty((draws, -(-rows // ROWS_PER_TILE)), dtype=np.uint8)
+        constants = self._with_slopes(generated.tape, drawn.of_all(generated.tape, self.dtype))
+        by_draw = {"constants": constants, "posterior": to, "notes": notes}
+        first = {name: address_of(array) for name, array in by_draw.items()}
+        shared = evidence.arguments | {"tile": ROWS_PER_TILE, "stop": rows}
+
+        def work(some: range) -> None:
+            with generated.memory(shared) as memory:
+                for i in some:
+                    for name, array in by_draw.items():
+                        memory.set(name, first[name] + i * array.strides[0])
+                    generated.code.run(memory.call_address)
+
+        parts = blocks_of_tiles(self.threads, draws, 1, rows * generated.tape.work)
+        in_threads(work, [range(*part) for part in parts])
+        what = NOT_A_POSTERIOR | LOST if self.program.selections else NOT_A_POSTERIOR
+        noted = np.flatnonzero((notes & what).any(axis=1)).tolist()
+        again = {i: _rows_noted(notes[i], ROWS_PER_TILE, rows, what) for i in noted}
+        every = np.arange(rows)
+        return again | {i: every for i in range(draws) if drawn.in_doubt(generated.tape, self.dtype, i)}
 
     def single(self) -> SingleRow | None:
         if self._single is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from typing import Any, Self, TypeVar
@@ -17,14 +17,17 @@ from tacit.compiler.operations import Parameter
 from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
-from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables
+from tacit.engines.draws import Draws
+from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables, rows_within
 from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.tape.assemble import assemble, knowledge
 from tacit.engines.tape.direct import Direct, reads_directly
+from tacit.engines.tape.drawn_constants import DrawnConstants
 from tacit.engines.tape.tape import Tape
 from tacit.evidence.density_column import lost_rows
 
 T = TypeVar("T")
+DRAWN_ELEMENTS = 2**22  # numbers that are computed of tables, of several draws at a time
 THREADED_WORK = 5e6  # multiply-adds below which a second thread costs more than it brings
 
 
@@ -50,6 +53,30 @@ class TapeBased(Engine):
         self._tapes: dict[tuple[bool, ...], Tape] = {}
         self._constants: dict[Tape, Array] = {}
         self._in_doubt: dict[Tape, bool] = {}
+        self._drawn: tuple[DrawnConstants, int] | None = None  # of many draws the one whose numbers these are
+
+    def each(self, draws: Draws) -> Iterator[Engine]:
+        if draws.slopes:
+            yield from super().each(draws)
+            return
+        copy = self.clone()
+        for some, drawn in self.drawn(draws):
+            for i in range(some.start, some.stop):
+                copy._take(draws.of(i)[0], drawn, i - some.start)
+                yield copy
+
+    def drawn(self, draws: Draws) -> Iterator[tuple[slice, DrawnConstants]]:
+        """The constants under some draws at a time, as many as fit into memory."""
+        at_once = rows_within(DRAWN_ELEMENTS, self.program.cost.static_elements, len(draws))
+        for start in range(0, len(draws), at_once):
+            some = slice(start, min(start + at_once, len(draws)))
+            yield some, DrawnConstants(self.reference, draws.some(some))
+
+    def _take(self, parameters: Tables, drawn: DrawnConstants, i: int) -> None:
+        """New numbers, as by `update`, whose constants are known."""
+        self._tables = {**self._tables, **parameters}
+        self._pending = {**self._pending[0], **parameters}, self._pending[1]
+        self._constants, self._in_doubt, self._fallback, self._drawn = {}, {}, None, (drawn, i)
 
     def update(self, parameters: Tables, gammas: Slopes) -> None:
         self.gammas = {**self.gammas, **gammas}
@@ -58,8 +85,7 @@ class TapeBased(Engine):
         else:
             self._tables = {**self._tables, **parameters}
             self._pending = {**self._pending[0], **parameters}, {**self._pending[1], **gammas}
-        self._constants, self._in_doubt = {}, {}
-        self._fallback = None
+        self._constants, self._in_doubt, self._fallback, self._drawn = {}, {}, None, None
 
     @property
     def reference(self) -> NumpyEngine:
@@ -90,15 +116,25 @@ class TapeBased(Engine):
     def constants(self, tape: Tape) -> Array:
         """The numbers that a tape reads."""
         if tape not in self._constants:
-            direct = self._read_directly(tape)
-            constants = self._evaluated(tape) if direct is None else direct.constants(self._tables)
-            for node, place in tape.slopes:
-                constants[place] = self.gammas[node]
+            constants = self._with_slopes(tape, self._computed_constants(tape))
             self._constants = {**self._constants, tape: constants}
         return self._constants[tape]
 
+    def _with_slopes(self, tape: Tape, constants: Array) -> Array:
+        for node, place in tape.slopes:
+            constants[..., place] = self.gammas[node]
+        return constants
+
+    def _computed_constants(self, tape: Tape) -> Array:
+        """The constants of a tape but for slopes."""
+        if self._drawn is not None:
+            drawn, draw = self._drawn
+            return drawn.of(tape, self.dtype, draw)
+        direct = self._read_directly(tape)
+        return self._evaluated(tape) if direct is None else direct.constants(self._tables)
+
     def _evaluated(self, tape: Tape) -> Array:
-        """The constants of a tape but for slopes, from values that are computed of tables."""
+        """The same, from values that are computed of tables."""
         constants = tape.structural_constants(self.dtype)
         for value, first in tape.constants:
             table = self.reference.static(value)
@@ -109,9 +145,15 @@ class TapeBased(Engine):
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
             fit = all(representable(m, e, self.dtype).all() for _, m, e in tape.literals)
-            exact = fit and (self._plainly_exact(tape) or not self._some_in_doubt(tape))
+            exact = fit and not self._computed_in_doubt(tape)
             self._in_doubt = {**self._in_doubt, tape: not exact}
         return self._in_doubt[tape]
+
+    def _computed_in_doubt(self, tape: Tape) -> bool:
+        if self._drawn is not None:
+            drawn, draw = self._drawn
+            return drawn.in_doubt(tape, self.dtype, draw)
+        return not self._plainly_exact(tape) and self._some_in_doubt(tape)
 
     def _plainly_exact(self, tape: Tape) -> bool:
         """Whether a quick look is enough to say that none is: in every step of learning, the numbers are others."""
