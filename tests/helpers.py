@@ -10,7 +10,7 @@ from hypothesis import settings
 
 from tacit import TAC, ImpossibleEvidenceWarning, Network, semantics
 from tacit.evidence.read import read
-from tacit.query.selection import Selected
+from tacit.query.answers.selection import Selected
 from tests.strategies import tie_margin
 
 ENGINES = ["auto", "numpy", "tape", "native", "torch"]  # "auto" changes its runner before every call: see `switching`

@@ -30,7 +30,7 @@ MUTANTS = {
     ),
     "compiler": Mutant("compiler/prune.py", "stack.extend(net.parents(name))", "stack.extend(net.parents(name)[:1])"),
     "engines": Mutant("engines/results.py", "total = flat(joint).sum(axis=1)", "total = flat(joint).max(axis=1)"),
-    "query": Mutant("query/selection.py", "np.minimum(sum(terms[1:], start=terms[0]), 1.0)", "terms[0]"),
+    "query": Mutant("query/answers/selection.py", "np.minimum(sum(terms[1:], start=terms[0]), 1.0)", "terms[0]"),
     "io": Mutant("io/formats/bif.py", "for parent in node.parents))", "for parent in reversed(node.parents)))"),
     "theory": Mutant(
         "theory/universal/neural.py", "build.tests(total, zero, total, zero", "build.tests(total, zero, total, one"

@@ -19,7 +19,7 @@ from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.factor_graph import FactorGraph
 from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
-from tacit.query.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
+from tacit.query.answers.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
 from tacit.query.factor_query import FactorQuery
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import OpenIntervalWarning
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
-    from tacit.query.ensemble import Ensemble
+    from tacit.query.ensembles.ensemble import Ensemble
 
 refuse_a_mixture()
 explain_former_modules()
@@ -102,7 +102,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "Ensemble": "tacit.query.ensemble",
+    "Ensemble": "tacit.query.ensembles.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(
         ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"

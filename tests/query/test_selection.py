@@ -6,7 +6,7 @@ import pytest
 import tacit
 from tacit import CPT, Network, TestingCPT, semantics
 from tacit.engines.arrays.numpy_arrays import NumpyArrays
-from tacit.query.selection import Selected, join_rows, selected_network
+from tacit.query.answers.selection import Selected, join_rows, selected_network
 from tests.helpers import close, impossible, selected
 
 

@@ -24,8 +24,8 @@ from tacit.clusters.scoring import Request, Scorer
 from tacit.clusters.work import ONE_THREAD, ClusterParts, Remote, apply_work, plain_errors, tree_sum
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Distributed
-from tacit.query.answer import quietly
 from tacit.query.answer_columns import LogEvidence, PosteriorColumns
+from tacit.query.answers.answer import quietly
 from tacit.query.tac import TAC
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from tacit.base import machine
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.partitions import Broadcast, Distributed
-from tacit.query.answer import quietly
+from tacit.query.answers.answer import quietly
 
 T = TypeVar("T")
 S = TypeVar("S")

@@ -26,11 +26,11 @@ from tacit.evidence.frames import smallest
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
-from tacit.query.answer import warn_impossible
+from tacit.query.answers.answer import warn_impossible
+from tacit.query.answers.probabilities import MAX_LINES, index_of
 from tacit.query.numbers.continuous import drawn as drawn_numbers
 from tacit.query.numbers.continuous import expected
 from tacit.query.numbers.intervals import numbers_inside
-from tacit.query.probabilities import MAX_LINES, index_of
 from tacit.query.query import Query
 
 Labels = NDArray[Any]

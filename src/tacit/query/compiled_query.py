@@ -112,6 +112,11 @@ class CompiledQuery:
         """Whether the query is continuous; `question` then asks for its parents."""
         return isinstance(self.query, str) and self.network.variable(self.network.named(self.query)).continuous
 
+    @property
+    def states_asked(self) -> tuple[int, ...]:
+        """How many states each of the query variables has."""
+        return tuple(self.network.variable(name).card for name in self.question.query)
+
     def require_no_do(self) -> None:
         """An error where the query has interventions, for what is not offered with them."""
         if self.do:

@@ -17,7 +17,7 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.cpt import TestingCPT
 from tacit.model.model import Model
 from tacit.model.unrolling import step_of, steps_of
-from tacit.query.answer import warn_impossible
+from tacit.query.answers.answer import warn_impossible
 from tacit.query.query import Query
 
 

@@ -22,9 +22,9 @@ from tacit.evidence.density_column import DensityColumn, lost_rows
 from tacit.evidence.distinct import distinct
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import similar
-from tacit.query.answer import warn_impossible
+from tacit.query.answers.answer import warn_impossible
+from tacit.query.answers.probabilities import index_of
 from tacit.query.numbers.continuous import mixture
-from tacit.query.probabilities import index_of
 from tacit.query.query import Query
 from tacit.query.under_draws import UnderDraws
 
@@ -62,7 +62,7 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
     return answers
 
 
-def marginals_under(under: UnderDraws, evidence: EvidenceLike | None) -> dict[str, Floats]:
+def marginals_under(under: UnderDraws[Query], evidence: EvidenceLike | None) -> dict[str, Floats]:
     """The posterior of every variable that has states under each of several networks: (draws, rows, states)."""
     query, rows = under.query, distinct(under.query.read(evidence))
     names = [name for name in query.variables if not query.network.variable(name).continuous]
@@ -164,7 +164,7 @@ def require_few_sweeps(query: Query, what: str) -> None:
     """An error without a query, and where a backward pass for each of its joint states would take hours."""
     query.require_query(what)
     query.require_posterior()
-    variables, states = len(query.question.query), math.prod(query._states)
+    variables, states = len(query.question.query), math.prod(query.states_asked)
     if variables > 1 and states > MAX_SWEEPS:
         count = f"its {variables} variables have {large(states)} (limit {MAX_SWEEPS:,})"
         remedy = "ask about fewer variables at once"

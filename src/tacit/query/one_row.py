@@ -20,7 +20,7 @@ from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Evidence
 from tacit.evidence.intervals import NUMBER, code_of_number
 from tacit.model.elements.variable import Variable
-from tacit.query.answer import Answer
+from tacit.query.answers.answer import Answer
 
 MIN_EXACT, MAX_EXACT = 2.0**-1022, 2.0**1022  # sums and likelihoods that floats hold with all digits
 COMPLEX = (complex, np.complex64, np.complex128)  # equal to a label, perhaps, but none

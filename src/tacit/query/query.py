@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 import numpy as np
 
@@ -24,18 +24,16 @@ from tacit.evidence.column import Evidence, blocks
 from tacit.evidence.density_column import density_columns, scale_of
 from tacit.evidence.read import EvidenceLike, is_frame
 from tacit.model.model import Model
-from tacit.query.answer import Answer, ObservedQueryWarning, warn_impossible
+from tacit.query.answers.answer import Answer, ObservedQueryWarning, warn_impossible
+from tacit.query.answers.probabilities import Probabilities, index_of, wants_labels, with_labels
+from tacit.query.answers.selection import join_rows, no_rows, selected_rows
 from tacit.query.compiled_query import CompiledQuery, check_same_structure
+from tacit.query.ensembles.ensemble import Ensemble
 from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.mixture import Mixture
 from tacit.query.one_row import OneRow
 from tacit.query.options import CompileOptions, checked_query, checked_question
-from tacit.query.probabilities import Probabilities, index_of, wants_labels, with_labels
-from tacit.query.selection import join_rows, no_rows, selected_rows
-from tacit.query.under_draws import UnderDraws, under
-
-if TYPE_CHECKING:
-    from tacit.query.ensemble import Ensemble
+from tacit.query.under_draws import UnderDraws
 
 Q = TypeVar("Q", bound="Query")
 SLOW_ROW = 1e9  # multiply-adds of one row, seconds, from which a query for the states of that row alone pays
@@ -53,7 +51,8 @@ class Query(CompiledQuery):
         super()._forget()
         self._one_row: OneRow | None = None
         self._companions: dict[Question, Query] = {}  # other questions about the same network, the newest ones
-        self._last_under: UnderDraws | None = None  # the ensemble of the last call, whose rows often come in parts
+        # of the ensemble of the last call, whose rows often come in parts
+        self._last_under: UnderDraws[Self] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_engine", "_one_row", "_companions", "_last_under")
@@ -74,7 +73,7 @@ class Query(CompiledQuery):
         if self.asks_for_numbers:
             self.require_query("joint answer")
         self.require_posterior()
-        return self._answer(evidence, self._states, selected)
+        return self._answer(evidence, self.states_asked, selected)
 
     def _answer(self, evidence: EvidenceLike | None, shape: tuple[int, ...], selected: bool = False) -> Answer:
         known = self._read(evidence, lazily=True)
@@ -94,14 +93,9 @@ class Query(CompiledQuery):
         how = {node: join_rows([block[node] for block in decided]) for node in nodes}
         return Answer(mantissa, exponent, how, np.concatenate(scales) if density_columns(known.columns) else 0.0)
 
-    @property
-    def _states(self) -> tuple[int, ...]:
-        """How many states each of the query variables has."""
-        return tuple(self.network.variable(name).card for name in self.question.query)
-
     @overload
     def posterior(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble[Any] | None = None
     ) -> Floats: ...
 
     @overload
@@ -110,7 +104,7 @@ class Query(CompiledQuery):
     ) -> Probabilities: ...
 
     def posterior(
-        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble[Any] | None = None
     ) -> Any:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
@@ -151,13 +145,13 @@ class Query(CompiledQuery):
             self._warn_observed(known)
         posterior = self._posterior(known)
         warn_impossible(np.isnan(posterior[:, 0]), "their posterior is NaN")
-        posterior = posterior.reshape(known.rows, *self._states)
+        posterior = posterior.reshape(known.rows, *self.states_asked)
         return self.labelled(posterior, evidence) if labels else posterior
 
     def _posterior(self, known: Evidence) -> Floats:
         """The posteriors of all joint states, (rows, states). Threads share the rows where densities are worked out."""
         engine = self.engine().runner(known.rows, Sweep.FORWARD)
-        posterior = np.empty((known.rows, math.prod(self._states)), self.dtype)
+        posterior = np.empty((known.rows, math.prod(self.states_asked)), self.dtype)
         numbers = [column for column in density_columns(known.columns) if not engine.works_out(column)]
         parts = blocks(known.columns, known.rows, DENSITY_ROWS if numbers else engine.chunk_for(known.rows))
 
@@ -177,7 +171,7 @@ class Query(CompiledQuery):
         """The distribution of a continuous query: the posterior of its parents' states weighs its densities."""
         known, variable = self._read(evidence), self.variable
         if self.question.query:
-            weights = flat(self._answer(known, self._states).posterior)
+            weights = flat(self._answer(known, self.states_asked).posterior)
         else:  # without parents, there is one density
             weights = np.where(np.isneginf(self.log_evidence(known)), np.nan, 1.0)[:, None]
         asked = variable.columns if self.query == variable.name else (str(self.query),)
@@ -202,7 +196,7 @@ class Query(CompiledQuery):
 
     @overload
     def joint(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble[Any] | None = None
     ) -> Floats: ...
 
     @overload
@@ -211,7 +205,7 @@ class Query(CompiledQuery):
     ) -> Probabilities: ...
 
     def joint(
-        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble[Any] | None = None
     ) -> Floats | Probabilities:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
 
@@ -235,7 +229,7 @@ class Query(CompiledQuery):
         """An answer with the names of states and rows."""
         return with_labels(array, [self.network.variable(name) for name in self.question.query], evidence)
 
-    def log_evidence(self, evidence: EvidenceLike | None = None, tables: Ensemble | None = None) -> Floats:
+    def log_evidence(self, evidence: EvidenceLike | None = None, tables: Ensemble[Any] | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible.
 
         Of a factor graph, that is the logarithm of the partition function with the evidence. With `tables`, an
@@ -243,7 +237,7 @@ class Query(CompiledQuery):
         """
         if tables is not None:
             return np.stack([answer.log_evidence for answer in self.under(tables).answers(evidence)])
-        return self._answer(evidence, () if self.refused else self._states).log_evidence + self.log_scale
+        return self._answer(evidence, () if self.refused else self.states_asked).log_evidence + self.log_scale
 
     def _warn_observed(self, known: Evidence) -> None:
         """Warn that nothing is predicted where all rows of a frame hold the answer, as test cases do."""
@@ -253,11 +247,14 @@ class Query(CompiledQuery):
             what = f"all rows observe the query itself, {', '.join(map(repr, names))}: their posterior is the state"
             warn(f"{what} that they give; leave it out of the evidence to predict it", ObservedQueryWarning)
 
-    def under(self, tables: Ensemble) -> UnderDraws:
+    def under(self, tables: Ensemble[Any]) -> UnderDraws[Self]:
         """The query under each network of an ensemble."""
+        if not isinstance(tables, Ensemble):
+            expected = "expected an Ensemble: estimate.draws(n), or tacit.Ensemble.of(networks)"
+            raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
         last = self._last_under
         if last is None or last.ensemble is not tables:
-            self._last_under = last = under(self, tables)
+            self._last_under = last = UnderDraws(self.with_network(tables.learnable), tables)
         return last
 
     @staticmethod

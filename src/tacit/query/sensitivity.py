@@ -28,7 +28,7 @@ from tacit.model.cpt import CPT, THRESHOLDS, AnyCPT, TestingCPT
 from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, describe
 from tacit.model.model import Model
-from tacit.query.answer import warn_impossible
+from tacit.query.answers.answer import warn_impossible
 from tacit.query.marginals import no_pause, require_few_sweeps
 from tacit.query.query import Query
 
@@ -280,7 +280,7 @@ def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[],
     query.network.require_numbers()
     asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
     known = query.read(evidence)
-    entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query._states)
+    entries, states = sum(table.size for table in _tables(query.network).values()), math.prod(query.states_asked)
     needed, there = 8.0 * known.rows * states * entries * COPIES_KEPT, machine.memory()
     if needed > there:
         what = f"the derivatives of {plural(known.rows, 'row')} by {entries:,} table entries"
@@ -296,7 +296,7 @@ def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[],
 def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[Floats, dict[Key, Floats]]:
     """The posterior and the slopes of some rows; see `Sensitivity`."""
     engine, tables = ByRow(asked.program, *asked.numbers()), _tables(asked.network)
-    posterior = np.empty((known.rows, *asked._states))
+    posterior = np.empty((known.rows, *asked.states_asked))
     slopes = {key: np.empty((*posterior.shape, *table.shape)) for key, table in tables.items()}
     with Progress("sensitivity", known.rows) as progress:
         for rows, block in blocks(known.columns, known.rows, engine.gradient_chunk):

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
 from tacit.evidence.column import Evidence, blocks
 from tacit.evidence.density_column import DensityColumn, scale_of
 from tacit.evidence.read import EvidenceLike
-from tacit.query.answer import Answer, warn_impossible
+from tacit.query.answers.answer import Answer, warn_impossible
+from tacit.query.compiled_query import CompiledQuery
+from tacit.query.ensembles.ensemble import Ensemble
 
-if TYPE_CHECKING:
-    from tacit.query.ensemble import Ensemble
-    from tacit.query.query import Query
-
+Q_co = TypeVar("Q_co", bound=CompiledQuery, covariant=True)
 ANSWERS_AT_ONCE = 2**24  # probabilities of several draws and rows in memory at a time, beside what is returned
 
 
-class UnderDraws:
+class UnderDraws(Generic[Q_co]):
     """A query, and the networks of an ensemble to answer it under."""
 
-    def __init__(self, query: Query, ensemble: Ensemble) -> None:
+    def __init__(self, query: Q_co, ensemble: Ensemble[Any]) -> None:
         self.query, self.ensemble = query, ensemble
 
     def posterior(self, evidence: EvidenceLike | None) -> Floats:
@@ -36,7 +34,7 @@ class UnderDraws:
         query.require_query("posterior")
         query.require_posterior()
         known = query._read(evidence)
-        answer = np.empty((len(self.ensemble), known.rows, *query._states), query.dtype)
+        answer = np.empty((len(self.ensemble), known.rows, *query.states_asked), query.dtype)
         flat = answer.reshape(len(self.ensemble), known.rows, -1)
         for rows, part in self.posteriors(known):
             flat[:, rows] = part
@@ -49,7 +47,7 @@ class UnderDraws:
         """The posteriors (draws, rows, states) of some rows at a time."""
         query, count = self.query, len(self.ensemble)
         engine = query.engine().runner(known.rows * count, Sweep.FORWARD)
-        at_once = max(1, ANSWERS_AT_ONCE // (count * math.prod(query._states)))
+        at_once = max(1, ANSWERS_AT_ONCE // (count * math.prod(query.states_asked)))
         for rows, block in blocks(known.columns, known.rows, min(at_once, engine.chunk_for(known.rows))):
             if self._densities_differ(block):
                 drawn = self.each(engine, block, query.program.nodes)
@@ -63,7 +61,7 @@ class UnderDraws:
         query = self.query
         known = query._read(evidence)
         engine = query.engine().runner(known.rows * len(self.ensemble), Sweep.FORWARD)
-        shape = () if query.refused else query._states
+        shape = () if query.refused else query.states_asked
         for own, part in self.each(engine, known, query.program.nodes):
             parts = []
             for block in part.blocks(engine.chunk):
@@ -89,14 +87,3 @@ class UnderDraws:
                 assert isinstance(column, DensityColumn)
                 columns[name] = column.bound(self.ensemble.density(name, i))
             yield own, Evidence(known.rows, columns)
-
-
-def under(query: Query, tables: Any) -> UnderDraws:
-    """A query under an ensemble; an error where that has another structure."""
-    network, differing = getattr(tables, "network", None), getattr(tables, "differing", None)
-    if network is None or differing is None:
-        expected = "expected an Ensemble: estimate.draws(n), or tacit.Ensemble.of(networks)"
-        raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
-    learnable = network.learnable()  # what differs may not be built into the program
-    marked = network.with_cpts({name: learnable.cpt(name) for name in differing})
-    return UnderDraws(query.with_network(marked), tables)

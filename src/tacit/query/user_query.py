@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Literal, overload
+from typing import Any, Literal, overload
 
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
+from tacit.query.answers.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
+from tacit.query.ensembles.ensemble import Ensemble
 from tacit.query.marginals import information, marginals, marginals_under
 from tacit.query.numbers.mixture import Mixture
-from tacit.query.probabilities import Information, Marginals, index_of, wants_labels, with_labels
 from tacit.query.query import Query
-
-if TYPE_CHECKING:
-    from tacit.query.ensemble import Ensemble
 
 ALL_VARIABLES = "the answer has all variables, by name"
 THEIR_NAMES = "variables=[...] names the variables to answer for"
@@ -22,7 +20,7 @@ INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them
     [
         *("always_known", "asks_for_numbers", "companion", "given_columns", "hidden", "in_dtype", "labelled"),
         *("log_scale", "mixture", "multiply_adds", "numbers", "one_row", "options", "plan", "program", "question"),
-        *("refused", "require_no_do", "require_posterior", "require_query", "with_network"),
+        *("refused", "require_no_do", "require_posterior", "require_query", "states_asked", "under", "with_network"),
     ]
 )
 
@@ -35,7 +33,7 @@ class UserQuery(Query):
 
     @overload
     def marginals(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble[Any] | None = None
     ) -> dict[str, Floats]: ...
 
     @overload
@@ -44,7 +42,7 @@ class UserQuery(Query):
     ) -> Marginals: ...
 
     def marginals(
-        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble | None = None
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble[Any] | None = None
     ) -> dict[str, Floats] | Marginals:
         """The posterior of *every* variable, each (rows, states), from one forward and one backward pass.
 

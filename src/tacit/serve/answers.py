@@ -16,12 +16,12 @@ from tacit.base.text import large
 from tacit.compiler.prune import relevant
 from tacit.evidence.column import Evidence
 from tacit.model.cpt import TestingCPT
-from tacit.query.answer import Answer
+from tacit.query.answers.answer import Answer
+from tacit.query.answers.selection import join_rows
 from tacit.query.assignments import Labels
 from tacit.query.marginals import information as information_of
 from tacit.query.network import Network
 from tacit.query.numbers.mixture import IN_FILES
-from tacit.query.selection import join_rows
 from tacit.query.sensitivity import Entry
 from tacit.query.sensitivity import sensitivity as sensitivity_of
 from tacit.query.tac import TAC

@@ -22,7 +22,7 @@ from starlette.types import ASGIApp
 
 from tacit.base.errors import TacitError
 from tacit.model.as_dict import edges_to_json
-from tacit.query.answer import quietly
+from tacit.query.answers.answer import quietly
 from tacit.query.network import Network
 from tacit.serve.answers import QueryTask
 from tacit.serve.endpoints import ENDPOINTS, Endpoint, document

@@ -12,7 +12,7 @@ from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.lru import LRUCache
 from tacit.evidence.column import Evidence
 from tacit.model.elements.variable import Label
-from tacit.query.answer import quietly
+from tacit.query.answers.answer import quietly
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 

@@ -12,8 +12,8 @@ from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
 from tacit.base.text import bars
 from tacit.model.cpt import TestingCPT
+from tacit.query.answers.selection import Selected
 from tacit.query.network import Network
-from tacit.query.selection import Selected
 from tacit.sklearn.default import Ranks
 
 MAX_SHOWN = 20  # features, and tests

@@ -21,8 +21,8 @@ from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.model import Model
+from tacit.query.answers.selection import selected_network
 from tacit.query.query import Query
-from tacit.query.selection import selected_network
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.conclusions import NO_WEIGHT, in_lines, reasons, standing
 from tacit.theory.explain_changes import Change, changes, changes_grid

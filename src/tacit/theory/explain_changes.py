@@ -11,7 +11,7 @@ from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
 from tacit.evidence.column import Column
 from tacit.model.elements.variable import Label
-from tacit.query.answer import quietly
+from tacit.query.answers.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.findings import Finding, ask_varied, no_finding
 

@@ -19,7 +19,7 @@ from tacit.evidence.density_column import DensityColumn
 from tacit.evidence.read import EvidenceLike
 from tacit.evidence.records import is_one_row
 from tacit.model.elements.variable import Label
-from tacit.query.answer import quietly
+from tacit.query.answers.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.conclusions import change, in_lines

@@ -10,7 +10,7 @@ import numpy as np
 from tacit.base.floats import Floats
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.density_column import DensityColumn
-from tacit.query.answer import Answer, quietly
+from tacit.query.answers.answer import Answer, quietly
 from tacit.query.query import Query
 
 

@@ -26,7 +26,7 @@ from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
-from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.query.answers.answer import ImpossibleEvidenceWarning
 from tacit.query.marginals import marginals
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled

@@ -10,7 +10,7 @@ import pytest
 from bench.networks import network
 
 import tacit
-from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.query.answers.answer import ImpossibleEvidenceWarning
 from tacit.views.page.programs import why_not_set
 
 CLICKS = 200

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tacit
 import tacit.views.page.page_model as page_model_module
-from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.query.answers.answer import ImpossibleEvidenceWarning
 from tacit.views.page.captions import Captions
 from tacit.views.page.page_model import page_model
 from tacit.views.page.programs import why_not_set

@@ -14,7 +14,7 @@ from tacit.base.text import listed
 from tacit.cli.shared import completion
 from tacit.cli.shared.arguments import Json, Model, Query, read_network
 from tacit.cli.shared.output import aligned, asked, heading, show_json
-from tacit.query.answer import ImpossibleEvidenceWarning
+from tacit.query.answers.answer import ImpossibleEvidenceWarning
 from tacit.query.network import Network
 from tacit.query.tac import TAC
 

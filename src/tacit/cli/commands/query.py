@@ -19,9 +19,9 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
+from tacit.query.answers.probabilities import untold
 from tacit.query.numbers.intervals import means
 from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
-from tacit.query.probabilities import untold
 
 GRID_WIDTH = 100  # above which a grid becomes a list
 MAX_COMBINATIONS = 20  # in a list

@@ -13,7 +13,7 @@ import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.cli.shared.values import read_evidence, read_states
 from tacit.model.factor_graph import FactorGraph
-from tacit.query.answer import Answer
+from tacit.query.answers.answer import Answer
 from tacit.query.query import for_one_row
 from tacit.query.tac import TAC
 

@@ -17,7 +17,7 @@ from tacit.learn.fitting.batches import MiniBatch
 from tacit.learn.fitting.data import Data
 from tacit.learn.fitting.losses import KINDS, Loss, evaluate, evaluate_rows
 from tacit.learn.fitting.parameters import Parameters
-from tacit.query.selection import parent_posterior
+from tacit.query.answers.selection import parent_posterior
 
 
 class Squares(NamedTuple):

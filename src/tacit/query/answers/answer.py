@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats, flat
 from tacit.base.warnings import warn
 from tacit.engines.results import normalised
-from tacit.query.selection import Selected
+from tacit.query.answers.selection import Selected
 
 
 class ImpossibleEvidenceWarning(UserWarning):

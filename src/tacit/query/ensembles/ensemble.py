@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
 import numpy as np
 
@@ -14,14 +14,15 @@ from tacit.base.text import plural
 from tacit.engines.draws import Draws
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import AnyDensity, BaseDensity
+from tacit.model.model import Model
 from tacit.model.rules import NoisyOr
-from tacit.query.network import Network
 
 Key = tuple[str, str]
+M = TypeVar("M", bound=Model)
 Stacked = CPT | TestingCPT | BaseDensity  # CPTs that are made anew from the arrays of their parts
 
 
-class Ensemble:
+class Ensemble(Generic[M]):
     """Many networks of one structure. `tac.posterior(rows, tables=ensemble)` answers under each of them.
 
     `Estimate.draws` makes one of the numbers that data leave possible, and `Ensemble.of` of any networks. `network` has
@@ -42,7 +43,7 @@ class Ensemble:
 
     def __init__(
         self,
-        network: Network,
+        network: M,
         parts: Mapping[Key, Floats],
         slopes: Mapping[str, tuple[float | None, ...]] | None = None,
         causes: Mapping[str, Sequence[NoisyOr]] | None = None,
@@ -55,13 +56,13 @@ class Ensemble:
         assert not lengths, "parts of different numbers of networks"
 
     @staticmethod
-    def of(networks: Iterable[Network]) -> Ensemble:
+    def of(networks: Iterable[M]) -> Ensemble[M]:
         """The ensemble of some networks, which have the same variables, states and edges, and the same kinds of CPT."""
         listed = list(networks)
         if not listed:
             raise TacitError("an ensemble needs at least one network")
         for i, net in enumerate(listed):
-            if not isinstance(net, Network):
+            if not isinstance(net, Model):
                 raise TacitError(f"network {i} is a {type(net).__name__}, expected a Network")
             _check_same(listed[0], net, i)
         parts: dict[Key, Floats] = {}
@@ -91,12 +92,12 @@ class Ensemble:
         return self._count
 
     @overload
-    def __getitem__(self, i: int) -> Network: ...
+    def __getitem__(self, i: int) -> M: ...
 
     @overload
-    def __getitem__(self, i: slice) -> Ensemble: ...
+    def __getitem__(self, i: slice) -> Ensemble[M]: ...
 
-    def __getitem__(self, i: int | slice) -> Network | Ensemble:
+    def __getitem__(self, i: int | slice) -> M | Ensemble[M]:
         """One of the networks; of a slice, the ensemble of these."""
         if isinstance(i, slice):
             return self._some(i)
@@ -107,10 +108,10 @@ class Ensemble:
                 cpts[name] = self._cpt(name, place)
         return self.network.with_cpts(cpts)
 
-    def __iter__(self) -> Iterator[Network]:
+    def __iter__(self) -> Iterator[M]:
         return (self[i] for i in range(len(self)))
 
-    def _some(self, which: slice) -> Ensemble:
+    def _some(self, which: slice) -> Ensemble[M]:
         if not range(len(self))[which]:
             raise TacitError(f"no network of {len(self)} is in {which}")
         parts = {key: tables[which] for key, tables in self.parts.items()}
@@ -142,6 +143,12 @@ class Ensemble:
         cpt: AnyDensity = self._cpt(name, i) if name in self.differing else self.network.density(name)
         return cpt
 
+    @property
+    def learnable(self) -> M:
+        """The means, where what differs is to be learned: no program has it built in."""
+        learnable = self.network.learnable()
+        return self.network.with_cpts({name: learnable.cpt(name) for name in self.differing})
+
     def draws(self, nodes: Iterable[str]) -> Draws:
         """The numbers of some nodes, as engines take them."""
         wanted = set(nodes)
@@ -172,14 +179,14 @@ def _mean_of_causes(cpts: Sequence[NoisyOr]) -> NoisyOr:
     return NoisyOr(named, float(np.mean([cpt.leak for cpt in cpts])), learn=first.learn)
 
 
-def _check_same(first: Network, net: Network, i: int) -> None:
+def _check_same(first: Model, net: Model, i: int) -> None:
     """An error unless a network has the variables, families and kinds of CPT of the first one."""
     if set(net.variables) != set(first.variables):
         other = sorted(set(net.variables) ^ set(first.variables))[0]
         raise NetworkError(f"network {i} and network 0 have other variables: {other!r} is in one of them only")
     if net.selection != first.selection:
         raise NetworkError(f"network {i} has selection={net.selection!r}, and network 0 {first.selection!r}")
-    same: dict[str, Callable[[Network, str], Any]] = {
+    same: dict[str, Callable[[Model, str], Any]] = {
         "parents": lambda of, name: of.parents(name),
         "states": lambda of, name: of.node(name).variable,
         "kind of CPT": lambda of, name: (type(of.cpt(name)), *sorted(of.cpt(name).parts())),
