@@ -177,7 +177,7 @@ def compare(net, query, columns, hard, through=True):
         close(found[name].posterior, decision.posterior, 1e-11)
         close(found[name].weight, decision.weight, 1e-11)
     rows = ours.read(columns).rows
-    seeds = np.random.default_rng(0).random((math.prod(ours._states), rows))
+    seeds = np.random.default_rng(0).random((math.prod(ours.states_asked), rows))
     by = [gradients(t.engine(), t.read(columns).columns, rows, seeds, through) for t in (ours, theirs)]
     agree(*(only_learnable(found, ours.numbers()[0]) for found in by))
     assert isinstance(ours.engine(), NativeEngine)

@@ -11,7 +11,7 @@ from tacit.base.version import VERSION
 
 ADVICE = "pickles are for processes that run the same release, tacit.save keeps a network for later ones"
 MOVED = {  # modules of earlier releases that pages or pickles name, and where their contents are now
-    "answer": "query.answer",
+    "answer": "query.answers.answer",
     "assignments": "query.assignments",
     "circuit": "engines.circuit",
     "cpt": "model.cpt",
@@ -30,8 +30,8 @@ MOVED = {  # modules of earlier releases that pages or pickles name, and where t
     "naming": "evidence.column_names",
     "network": "query.network",
     "pickling": "base.pickling",
-    "probabilities": "query.probabilities",
-    "selection": "query.selection",
+    "probabilities": "query.answers.probabilities",
+    "selection": "query.answers.selection",
     "sensitivity": "query.sensitivity",
     "sklearn.estimators": "sklearn.classifier",
     "tac": "query.tac",
