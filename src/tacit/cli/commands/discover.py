@@ -94,8 +94,9 @@ class DiscoverJob:
     densities: Annotated[
         bool,
         typer.Option(
+            "--densities",
             help="Keep columns of numbers that cause nothing as numbers, with a density, where that describes them "
-            "better than intervals do. Such a network is written as .json."
+            "better than intervals do. Such a network is written as .json.",
         ),
     ] = False
     page: Annotated[

@@ -31,13 +31,20 @@ def with_densities(net: Network, rows: Any, weights: Any = None) -> Network:
     for name, spread in _spreads(net, leaves, rows, weights).items():
         found = _estimated(_with_leaf(net, name, None), rows, weights)
         best = -math.inf if found is None else -found.bic / 2 - spread.log_widths
-        for density in (Gaussian(), LogNormal()) if spread.least > 0 else (Gaussian(),):
+        for density in _forms(spread):
             found = _estimated(_with_leaf(net, name, density), rows, weights)
             if found is not None and -found.bic / 2 > best:
                 best, chosen[name] = -found.bic / 2, found.network.density(name)
     for name, density in chosen.items():
         net = _with_leaf(net, name, density)
     return net
+
+
+def _forms(spread: _Spread) -> Iterator[AnyDensity]:
+    """The densities that a column may have, without their numbers."""
+    yield Gaussian()
+    if spread.least > 0:
+        yield LogNormal()
 
 
 def _with_leaf(net: Network, name: str, density: AnyDensity | None) -> Network:
