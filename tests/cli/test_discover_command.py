@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import tacit
@@ -262,3 +263,15 @@ def test_whole_numbers_written_as_floats_are_whole():
     assert net.states("a") == ("1", "2", "3")
     assert net.table("a").shape[-1] == 3
     tacit_("batch", "found.json", "gaps.csv", "-q", "b", "-o", "out.csv")
+
+
+def test_densities_are_kept_in_json():
+    rng = np.random.default_rng(0)
+    fault = rng.random(500) < 0.4
+    heat = np.where(fault, 9, 0) + rng.normal(0, 1, 500)
+    csv.write_csv(pa.table({"fault": np.where(fault, "yes", "no"), "heat": heat}), "heat.csv")
+    options = ("--bins", "5", "--tiers", "fault<heat", "--densities")
+    assert "densities  heat\n" in tacit_("discover", "heat.csv", "-o", "heat.json", *options)
+    close(tacit.load("heat.json").density("heat").mean, [0, 9], 0.3)
+    assert as_json("discover", "heat.csv", "-o", "heat.json", *options)["densities"] == ["heat"]
+    assert "heat.json" in tacit_("discover", "heat.csv", "-o", "heat.bif", *options, code=2)

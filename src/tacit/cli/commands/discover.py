@@ -91,6 +91,14 @@ class DiscoverJob:
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A file to write on the way, and to resume from.")
     ] = None
+    densities: Annotated[
+        bool,
+        typer.Option(
+            "--densities",
+            help="Keep columns of numbers that cause nothing as numbers, with a density, where that describes them "
+            "better than intervals do. Such a network is written as .json.",
+        ),
+    ] = False
     page: Annotated[
         Path | None,
         typer.Option(
@@ -131,20 +139,23 @@ def discover(job: DiscoverJob) -> None:
             found = tacit.discover(chosen, forbid=forbid, require=require, **options)
         except EvidenceError as error:
             raise _with_remedy(error, chosen, job) from None
+        net = found.with_densities(chosen, job.weights) if job.densities else found.network
     if job.table != Path("-"):
-        found.network.name = stem(job.table)
-    tacit.io.write(found.network, output)
+        net.name = found.network.name = stem(job.table)
+    tacit.io.write(net, output)
     if job.output is None:
         note(f"the network is in {output}, since there is no -o")
     if job.page is not None:
         found.page(job.page)
     if job.json:
-        return show_json(_results(job, output, found))
+        return show_json(_results(job, output, found, net))
     size = f"{plural(len(found.network.edges), 'edge')} among {plural(len(found.network), 'variable')}"
     print(f"{output}: {size} from {counted(found.rows)}, {found.seconds:.1f} s")
     if job.page is not None:
         print(job.page)
     print(f"  {job.score} score  {found.score:,.2f}")
+    if job.densities:
+        print(f"  densities  {', '.join(net.continuous) or 'none: intervals describe all columns better'}")
     for title, sign, pairs in (
         ("directions that the data or the constraints decide", ARROW, found.arrows.directed),
         ("directions that the data leave open", "--", found.arrows.undirected),
@@ -161,6 +172,8 @@ def _output(job: DiscoverJob) -> Path:
         raise TacitError(f"{DEFAULT_OUTPUT} is there already, and there is no -o: {remedy}")
     output = job.output or DEFAULT_OUTPUT
     check_output(output)
+    if job.densities and output.suffix != ".json":
+        raise typer.BadParameter(f"--densities needs a file that keeps them, such as {output.with_suffix('.json')}")
     return output
 
 
@@ -191,7 +204,7 @@ def _share(found: tacit.learn.Discovery, a: str, b: str, sign: str) -> tuple[str
     return (whole, f"{share:.0%} this way") if sign == ARROW else (whole,)
 
 
-def _results(job: DiscoverJob, output: Path, found: tacit.learn.Discovery) -> dict[str, Any]:
+def _results(job: DiscoverJob, output: Path, found: tacit.learn.Discovery, net: tacit.Network) -> dict[str, Any]:
     strength = None if found.strength is None else [[*edge, share] for edge, share in found.strength.items()]
     return {
         "output": str(output),
@@ -199,6 +212,7 @@ def _results(job: DiscoverJob, output: Path, found: tacit.learn.Discovery) -> di
         "rows": found.rows,
         "score": found.score,
         "edges": found.network.edges,
+        **({"densities": list(net.continuous)} if job.densities else {}),
         "directed": found.arrows.directed,
         "undirected": found.arrows.undirected,
         "strength": strength,
