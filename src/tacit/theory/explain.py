@@ -139,6 +139,11 @@ class Explanation:
         return int(self.posterior.argmax())
 
     @property
+    def weights(self) -> list[tuple[str, float]]:
+        """Each finding in words, and its weight for `state`."""
+        return [(f"{one.name}: {one.value}", float(one.weight[self.state])) for one in self.findings]
+
+    @property
     def closest(self) -> Test | None:
         """The test that was decided by the smallest margin."""
         return min(self.tests, key=lambda test: abs(test.margin), default=None)
@@ -174,6 +179,12 @@ class Explanation:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
         grids = "".join(grid.html() for grid in (self._grid(), self._changes_grid()) if grid)
         return lines([self.conclusion]) + posterior + grids + lines([*self._stable(), *self._functions()])
+
+    def plot(self, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw what each finding adds as bars: see `tacit.plot.weights`. It needs matplotlib."""
+        from tacit.views.charts import weights
+
+        return weights(self, ax, width)
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each test; without tests, for each finding, about `state`."""
