@@ -231,6 +231,20 @@ def tornado() -> plt.Figure:
     return plot.tornado(tac.sensitivity({"MINVOL": "LOW"}), state="ESOPHAGEAL", n=8).figure
 
 
+def answers() -> plt.Figure:
+    """Four patients of asia: a bar for each, which the states share."""
+    tac = tacit.compile(tacit.examples.asia(), "lung", ["smoke", "xray"])
+    rows = {"smoke": ["yes", "yes", "no", "no"], "xray": ["yes", "no", "yes", "no"]}
+    return tac.posterior(rows, labels=True).plot().figure
+
+
+def reasons() -> plt.Figure:
+    """What the findings of a patient of alarm add to the answer."""
+    findings = {"MINVOL": "LOW", "EXPCO2": "LOW", "PRESS": "HIGH", "BP": "LOW"}
+    tac = tacit.compile(network("alarm"), "INTUBATION", list(findings))
+    return tac.explain(findings, state="ESOPHAGEAL").plot().figure
+
+
 PLACES_IN_TREE = {0: (4.0,), 1: (2.0, 6.0), 2: (1.0, 3.0, 5.0, 7.0), 3: tuple(0.5 + k for k in range(8))}
 
 
@@ -304,6 +318,8 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "fig11-staircases.png": staircases,
     "simpson.svg": simpson,
     "tornado.svg": tornado,
+    "answers.svg": answers,
+    "reasons.svg": reasons,
     "mixture.svg": mixture,
     "diagram.svg": diagram,
 }

@@ -17,6 +17,9 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.page"),
     ("tacit.query.network", "tacit.views.drawing"),
     ("tacit.query.numbers.mixture", "tacit.views.densities"),
+    ("tacit.query.answers.probabilities", "tacit.views.charts"),
+    ("tacit.theory.explain", "tacit.views.charts"),
+    ("tacit.theory.explain_difference", "tacit.views.charts"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
     ("tacit.query.network", "tacit.theory.explain"),
     ("tacit.query.network", "tacit.theory.explain_difference"),

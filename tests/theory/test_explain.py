@@ -267,6 +267,38 @@ def test_changes_are_those_that_flip_the_answer(case):
     )
 
 
+@given(strategies.queries(testing=False), st.floats(0.05, 0.95))
+@settings(max_examples=15, deadline=None)
+def test_changes_across_a_threshold(case, threshold):
+    net, query, row = case
+    tac = tacit.compile(net, query, list(row), engine="numpy")
+    assume(not np.isneginf(tac.log_evidence(row)[0]))
+    state = net.states(query)[-1]
+    why = tac.explain(row, state, threshold)
+    assume(abs(why.posterior[-1] - threshold) > 1e-9)
+    expected = set()
+    for name in why.evidence:
+        for to in (None, *net.states(name)):
+            posterior = semantics.posterior(net, query, {**row, name: to})[0][-1]
+            assume(not abs(posterior - threshold) < 1e-9)
+            if not np.isnan(posterior) and (posterior >= threshold) != (why.posterior[-1] >= threshold):
+                expected.add((name, to))
+    assert {(change.name, change.to) for change in why.changes} == expected
+
+
+def test_a_threshold_is_told_in_words():
+    net = tacit.examples.asia()
+    text = str(net.explain("lung", {"xray": "yes", "smoke": "no"}, state="yes", threshold=0.1))
+    assert "One change that takes lung=yes below 10%" in text
+    assert "xray: yes -> no           0.000215" in text
+    text = str(net.explain("lung", {"smoke": "no"}, state="yes", threshold=0.5))
+    assert "No change of a single finding takes lung=yes to or above 50%." in text
+    with pytest.raises(tacit.TacitError, match="of which state"):
+        net.explain("lung", {"smoke": "no"}, threshold=0.5)
+    with pytest.raises(tacit.TacitError, match="threshold is 10, expected a probability"):
+        net.explain("lung", {"smoke": "no"}, state="yes", threshold=10)
+
+
 def screened(copies=3):
     """An illness, and findings that all say the same."""
     net = tacit.Network()

@@ -146,7 +146,13 @@ class Network(Model):
             return answer
         return with_labels(answer, [self.variable(name) for name in tac.question.query], evidence)
 
-    def explain(self, query: str, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
+    def explain(
+        self,
+        query: str,
+        evidence: EvidenceLike | None = None,
+        state: Label | None = None,
+        threshold: float | None = None,
+    ) -> Explanation:
         """Why one row of evidence gets its answer, as `TAC.explain` tells it of a query compiled for that evidence.
 
         The query is kept, as that of `posterior` is. The answer to an intervention is that of `net.do({...})`.
@@ -176,7 +182,8 @@ class Network(Model):
             tac = self._kept(asked, tuple(sorted(known.columns)), (), {})  # answers without each finding, too
         except TooLargeError:
             tac = self._query(asked, known)
-        return explain(tac, Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given}), state)
+        others = Evidence(1, {n: c for n, c in known.columns.items() if n not in tac.given})
+        return explain(tac, others, state, threshold)
 
     def compare(self, query: str, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:
         """Why two rows of evidence get different answers; see `TAC.compare`. The query is kept, as by `posterior`.

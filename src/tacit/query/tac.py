@@ -187,7 +187,9 @@ class TAC(UserQuery):
             raise TacitError(f"{problem}; give an order= to compile it with tables")
         return jointree(self.plan.problem, self.plan.path)
 
-    def explain(self, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
+    def explain(
+        self, evidence: EvidenceLike | None = None, state: Label | None = None, threshold: float | None = None
+    ) -> Explanation:
         """Why one row of evidence gets its answer: every test and its margin, and the function that applies there.
 
         The first sentence, `conclusion`, says what the answer is mainly due to. Of a network without testing nodes, the
@@ -196,6 +198,9 @@ class TAC(UserQuery):
         weights come first, and all of them together last: several that say the same weigh little each. Weights are
         those of the most probable state; `state` chooses another. Then come the changes of a single finding that make
         another state the most probable one, the smallest first. What the row sets (`do=`) is no finding.
+
+        Where one would decide otherwise from a probability of `state` on, say 10% of a disease, give it as `threshold`:
+        the changes are then those that make the state cross it.
 
         >>> import tacit
         >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -234,14 +239,14 @@ class TAC(UserQuery):
         from tacit.theory.explain import explain, one_row
 
         if not self.do:
-            return explain(self, evidence, state)
+            return explain(self, evidence, state, threshold)
         known = one_row(self.read(evidence))
         states = {name: self.network.states(name)[int(known.columns[name].states()[0])] for name in self.do}
         others = [name for name in self.evidence if name not in self.always_known]
         options = replace(self.options, do=(), given=self.given, order=None)
         after = compiled(TAC, self.network.do(states), self.query, others, self.hard, options)
         seen = {n: c for n, c in known.columns.items() if n not in states and n not in self.given}
-        why = explain(after, Evidence(1, seen), state)
+        why = explain(after, Evidence(1, seen), state, threshold)
         return replace(why, evidence={f"do({name})": str(value) for name, value in states.items()} | dict(why.evidence))
 
     def compare(self, first: EvidenceLike, second: EvidenceLike, state: Label | None = None) -> Comparison:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError, TooLargeError
+from tacit.base.errors import EvidenceError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
 from tacit.base.html import lines, table
@@ -25,7 +25,7 @@ from tacit.query.answers.selection import selected_network
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
 from tacit.theory.conclusions import NO_WEIGHT, in_lines, reasons, standing
-from tacit.theory.explain_changes import Change, changes, changes_grid
+from tacit.theory.explain_changes import MOST_PROBABLE, Change, Turn, changes, changes_grid, crossings_grid
 from tacit.theory.findings import Finding, findings, said
 from tacit.theory.multilinear import polynomial, subsets
 from tacit.theory.piecewise import coefficients
@@ -112,8 +112,10 @@ class Explanation:
     together
         What all findings add together, if there are several.
     changes
-        The single changes of a finding, smallest first, that make another state of the query the most probable one:
-        it is removed, or set to another state.
+        The single changes of a finding, smallest first, that turn the answer: it is removed, or set to another state.
+        They make another state of the query the most probable one; with a `threshold`, `state` crosses it.
+    threshold
+        The probability of `state` from which one would decide otherwise, if `explain` was given one.
     all_changes
         Whether all findings were set to all other states; only removed, where that would be too much work, and numbers.
     """
@@ -130,6 +132,7 @@ class Explanation:
     together: Finding | None = None
     changes: tuple[Change, ...] = ()
     all_changes: bool = False
+    threshold: float | None = None
 
     @property
     def state(self) -> int:
@@ -137,6 +140,11 @@ class Explanation:
         if self.asked_state is not None:
             return self.states.index(self.asked_state)
         return int(self.posterior.argmax())
+
+    @property
+    def weights(self) -> list[tuple[str, float]]:
+        """Each finding in words, and its weight for `state`."""
+        return [(f"{one.name}: {one.value}", float(one.weight[self.state])) for one in self.findings]
 
     @property
     def closest(self) -> Test | None:
@@ -174,6 +182,12 @@ class Explanation:
         posterior = table((), zip(map(str, self.states), self.posterior.tolist(), strict=True), self._title())
         grids = "".join(grid.html() for grid in (self._grid(), self._changes_grid()) if grid)
         return lines([self.conclusion]) + posterior + grids + lines([*self._stable(), *self._functions()])
+
+    def plot(self, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw what each finding adds as bars: see `tacit.plot.weights`. It needs matplotlib."""
+        from tacit.views.charts import weights
+
+        return weights(self, ax, width)
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each test; without tests, for each finding, about `state`."""
@@ -215,12 +229,24 @@ class Explanation:
         return Grid([("finding", "without it", "weight")], body, title=title, note=note)
 
     def _changes_grid(self) -> Grid | None:
-        return changes_grid(self.changes, self.states) if self.changes else None
+        if not self.changes:
+            return None
+        if self.threshold is None:
+            return changes_grid(self.changes, self.states)
+        return crossings_grid(self.changes, Turn(self.state, self.threshold), self._crossed(self.threshold))
+
+    def _crossed(self, threshold: float) -> str:
+        """What a state does that crosses a threshold, in words."""
+        above = Turn(self.state, threshold).above(self.posterior)
+        return f"{self.query}={self.states[self.state]} {'below' if above else 'to or above'} {100 * threshold:.3g}%"
 
     def _stable(self) -> list[str]:
-        """That no change, or no removal, of a finding makes another state the most probable one."""
+        """That no change, or no removal, of a finding turns the answer."""
         if not self.findings or any(change.to is None for change in self.changes):
             return []
+        if self.threshold is not None:
+            what = "No change" if self.all_changes and not self.changes else "No removal"
+            return [f"{what} of a single finding takes {self._crossed(self.threshold)}."]
         best = f"{self.query}={self.states[int(self.posterior.argmax())]}"
         if self.all_changes and not self.changes:
             return [f"No change of a single finding makes another state than {best} the most probable."]
@@ -255,10 +281,23 @@ def _more(count: int, which: str) -> str:
     return f"... and {count - MAX_SHOWN} more, with {which}" if count > MAX_SHOWN else ""
 
 
-def explain(tac: Query, evidence: EvidenceLike | None = None, state: Label | None = None) -> Explanation:
+def explain(
+    tac: Query, evidence: EvidenceLike | None = None, state: Label | None = None, threshold: float | None = None
+) -> Explanation:
     """Why one row of evidence gets its answer; see `TAC.explain`. The query has no interventions."""
-    asked = None if state is None else tac.variable.states[state_of(tac, state)]
-    return replace(_explained(tac, one_row(read_given(tac, evidence))), asked_state=asked)
+    place = None if state is None else state_of(tac, state)
+    turn = MOST_PROBABLE if threshold is None else _turn(place, threshold)
+    asked = None if place is None else tac.variable.states[place]
+    why = _explained(tac, one_row(read_given(tac, evidence)), turn)
+    return replace(why, asked_state=asked, threshold=turn.threshold)
+
+
+def _turn(state: int | None, threshold: float) -> Turn:
+    if state is None:
+        raise TacitError(f"threshold is {threshold!r}, but of which state? Name it with state=")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or not 0 < threshold < 1:
+        raise TacitError(f"threshold is {threshold!r}, expected a probability between 0 and 1")
+    return Turn(state, float(threshold))
 
 
 def one_row(known: Evidence, what: str = "explain") -> Evidence:
@@ -268,7 +307,7 @@ def one_row(known: Evidence, what: str = "explain") -> Evidence:
     return known
 
 
-def _explained(tac: Query, checked: Evidence) -> Explanation:
+def _explained(tac: Query, checked: Evidence, turn: Turn) -> Explanation:
     answer = tac.ask(checked, selected=True)  # not read again, with the same warnings
     if np.isneginf(answer.log_evidence).any():
         raise EvidenceError("the evidence has probability 0, so there is no answer to explain")
@@ -292,7 +331,7 @@ def _explained(tac: Query, checked: Evidence) -> Explanation:
         with suppress(TooLargeError):  # to leave out a finding is more work than to answer
             told = {name: text for name, text in words.items() if name not in tac.given}
             added, together = findings(tac, checked.columns, told)
-            flips, complete = changes(tac, checked.columns, added)
+            flips, complete = changes(tac, checked.columns, added, turn)
     return Explanation(
         query=tac.variable.name,
         states=tac.variable.states,

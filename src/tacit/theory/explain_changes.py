@@ -1,4 +1,4 @@
-"""Which single changes of findings would make another state of a query the most probable one."""
+"""Which single changes of findings would turn an answer: to another most probable state, or across a threshold."""
 
 from __future__ import annotations
 
@@ -20,9 +20,30 @@ MAX_LINES = 5  # changes that are printed
 CLEARLY = 1e-12  # by which another state must be more probable
 
 
+@dataclass(frozen=True)
+class Turn:
+    """What turns an answer: a state, by its place, that crosses a threshold; or another most probable state."""
+
+    state: int
+    threshold: float | None = None
+
+    def turned(self, now: Floats, after: Floats) -> bool:
+        """Whether the answer has turned; never where the evidence has become impossible."""
+        if self.threshold is None:
+            return bool(after.max() > after[now.argmax()] + CLEARLY)
+        return bool(not np.isnan(after[self.state]) and self.above(after) != self.above(now))
+
+    def above(self, posterior: Floats) -> bool:
+        """Whether the state reaches the threshold."""
+        return bool(posterior[self.state] >= (self.threshold or 0.0))
+
+
+MOST_PROBABLE = Turn(0)
+
+
 @dataclass(frozen=True, eq=False)
 class Change:
-    """One change of a finding that makes another state of the query the most probable one.
+    """One change of a finding that turns the answer, as a rule by making another state the most probable one.
 
     Attributes
     ----------
@@ -48,8 +69,10 @@ class Change:
         return f"without {self.name}: {self.value}" if self.to is None else f"{self.name}: {self.value} -> {self.to}"
 
 
-def changes(tac: Query, columns: Mapping[str, Column], found: Sequence[Finding]) -> tuple[tuple[Change, ...], bool]:
-    """The changes of findings of one row that make another state the most probable one, the smallest first.
+def changes(
+    tac: Query, columns: Mapping[str, Column], found: Sequence[Finding], turn: Turn = MOST_PROBABLE
+) -> tuple[tuple[Change, ...], bool]:
+    """The changes of findings of one row that turn the answer, the smallest first.
 
     To remove a finding is less than to set it to another state; of two such changes, the smaller is the one that leaves
     the more probable findings. Where it would be too much work to set each finding to all of its other states, they
@@ -61,11 +84,11 @@ def changes(tac: Query, columns: Mapping[str, Column], found: Sequence[Finding])
     with quietly():
         answer = ask_varied(tac, columns, [{one.name: new} for one, _, new in tried])
         posterior, logs = answer.posterior, answer.log_evidence[1:]
-    best, states = int(posterior[0].argmax()), tac.variable.states
+    states = tac.variable.states
     flipped = [
         (to is not None, -float(log), Change(one.name, one.value, to, states[int(after.argmax())], after))
         for (one, to, _), after, log in zip(tried, posterior[1:], logs, strict=True)
-        if after.max() > after[best] + CLEARLY  # never where the evidence has become impossible
+        if turn.turned(posterior[0], after)
     ]
     all_states = complete and not any(columns[one.name].variable.continuous for one in found)
     return tuple(change for *_, change in sorted(flipped, key=lambda one: one[:2])), all_states
@@ -88,12 +111,19 @@ def _settings(columns: Mapping[str, Column], found: Sequence[Finding]) -> Iterat
 
 
 def changes_grid(found: Sequence[Change], states: Sequence[Label]) -> Grid:
-    """The smallest changes, as a table."""
-    body = [
-        (one.text, str(one.state), probability(float(one.posterior[states.index(one.state)])))
-        for one in found[:MAX_LINES]
-    ]
+    """The smallest changes that make another state the most probable one, as a table."""
+    lines = [(str(one.state), probability(float(one.posterior[states.index(one.state)]))) for one in found]
+    return _grid(found, lines, "One change that makes another state the most probable", ("to", "its probability"))
+
+
+def crossings_grid(found: Sequence[Change], turn: Turn, named: str) -> Grid:
+    """The smallest changes that make a state cross a threshold, as a table."""
+    lines = [(probability(float(one.posterior[turn.state])),) for one in found]
+    return _grid(found, lines, f"One change that takes {named}", ("its probability",))
+
+
+def _grid(found: Sequence[Change], lines: Sequence[tuple[str, ...]], title: str, head: tuple[str, ...]) -> Grid:
+    body = [(one.text, *line) for one, line in zip(found[:MAX_LINES], lines, strict=False)]
     rest = len(found) - MAX_LINES
-    title = "One change that makes another state the most probable"
-    head = ("change", "to", "its probability")
-    return Grid([head], body, 2, title, f"... and {rest} more, with larger changes" if rest > 0 else "")
+    note = f"... and {rest} more, with larger changes" if rest > 0 else ""
+    return Grid([("change", *head)], body, len(head), title, note)

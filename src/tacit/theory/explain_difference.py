@@ -89,6 +89,11 @@ class Comparison:
     names: Pair = UNNAMED
 
     @property
+    def weights(self) -> list[tuple[str, float]]:
+        """Each step in words, and its weight for `state`."""
+        return [(one.text, float(one.weight[self.state])) for one in self.differences]
+
+    @property
     def conclusion(self) -> str:
         """How the answer changes, and by which finding mainly, in one sentence."""
         before, after = self.posterior[:, self.state].tolist()
@@ -99,6 +104,12 @@ class Comparison:
             sentence += f", {'mainly ' * (len(self.differences) > 1)}because {main.text}"
         best, new = (self.states[place] for place in self.posterior.argmax(axis=1).tolist())
         return f"{sentence}; {new} becomes the most probable state." if new != best else f"{sentence}."
+
+    def plot(self, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw what each finding adds as bars: see `tacit.plot.weights`. It needs matplotlib."""
+        from tacit.views.charts import weights
+
+        return weights(self, ax, width)
 
     def to_pandas(self) -> Any:
         """A pandas frame with a line for each finding that differs: finding, first, second, posterior, weight."""

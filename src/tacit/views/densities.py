@@ -28,6 +28,11 @@ def density(mixture: Distributions, x: Any = None, ax: Any = None) -> Axes:
     >>> density(net.posterior("heat")).get_xlabel()
     'heat'
     """
+    if not hasattr(mixture, "components"):
+        expected = "expected the posterior of a continuous variable"
+        raise TacitError(f"mixture is a {type(mixture).__name__}, {expected}; net.plot() draws a whole network")
+    if isinstance(x, str):
+        raise TacitError(f"x is {x!r}, expected the numbers to draw at; to write a file: .plot().figure.savefig({x!r})")
     if mixture.components.joint:
         advice = f"draw one of them, e.g. .column({mixture.columns[0]!r})"
         raise TacitError(f"a curve is of one number, and this is the joint distribution of {mixture.columns}; {advice}")

@@ -159,6 +159,13 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
 
 
 def _inputs(tac: TAC, inputs: Sequence[str] | None, given: EvidenceLike | None, count: int) -> tuple[str, ...]:
+    if not isinstance(tac, TAC):
+        remedy = 'tac = tacit.compile(net, query="...", evidence=[...])'
+        raise TacitError(f"tac is a {type(tac).__name__}, expected a compiled query: {remedy}")
+    if isinstance(inputs, str) or (given is not None and not isinstance(given, Mapping)):
+        what = "inputs is" if isinstance(inputs, str) else "given is"
+        expected = "a list of names" if isinstance(inputs, str) else "a dictionary from variables to what is known"
+        raise TacitError(f"{what} {(inputs if isinstance(inputs, str) else given)!r}, expected {expected}")
     names = checked_inputs(tac, inputs, read_given(tac, given).columns)
     if len(names) != count:
         raise TacitError(

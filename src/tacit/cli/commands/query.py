@@ -229,6 +229,10 @@ def explain(
     evidence: Evidence = None,
     do: Do = None,
     state: Annotated[str | None, typer.Option(help="The state of the query to explain.")] = None,
+    threshold: Annotated[
+        float | None,
+        typer.Option(help="The probability of the --state from which you decide otherwise: what would cross it?"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show why a query has this answer.
@@ -240,13 +244,14 @@ def explain(
     Examples:
       tacit explain abc.json -q B -e A=0.8 -e C=lo
       tacit explain asia.bif -q lung -e xray=yes -e dysp=yes --state no
+      tacit explain asia.bif -q lung -e xray=yes --state yes --threshold 0.1
       tacit explain asia.bif -q lung -e xray=yes --do smoke=no
     """
     row = Row(model, evidence, do)
     row.require_network()
     tac = row.compile(query)
     row.ask(tac)
-    why = tac.explain(row.values(tac), None if state is None else state_of(tac.variable, state))
+    why = tac.explain(row.values(tac), None if state is None else state_of(tac.variable, state), threshold)
     if not json:
         return print(why)
     functions = None

@@ -114,6 +114,12 @@ class Probabilities(NDArrayOperatorsMixin):
         filled = tuple(new if own is None else own for new, own in zip(several, out, strict=True))
         return filled if isinstance(result, tuple) else filled[0]
 
+    def plot(self, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw the posterior of each row as bars: see `tacit.plot.posterior`. It needs matplotlib."""
+        from tacit.views.charts import posterior
+
+        return posterior(self, ax, width)
+
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index, and a column for each state.
 

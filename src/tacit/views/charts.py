@@ -1,0 +1,170 @@
+"""Charts of answers, with matplotlib: the posteriors of some rows, and what the findings of a row add to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tacit.base.errors import TacitError
+from tacit.base.floats import Floats, flat
+from tacit.base.grid import row_name
+from tacit.views.axes import ACCENT, INK, PALE, Axes, axes_of, plain, with_legend
+from tacit.views.lengths import inches
+
+MAX_ROWS = 40
+MAX_FINDINGS = 20
+WIDTH = 5.5  # inches, of a new figure
+BAR, OUTSIDE = 0.3, 1.0  # inches: of a bar with the gap to the next one, and of all that is not bars
+LOWERS, RAISES = "#8e2157", "#86b3e2"  # as in a tornado: dark and light, so that grey print tells them apart
+LETTERS = 9
+LABEL = 0.2  # of the axis, at least, for the numbers of short bars
+BEYOND = 1.3  # an infinite weight is drawn so many times as long as the longest finite one
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """Probabilities (rows, states of the first variable, ...) and their names, as `posterior(labels=True)` returns."""
+
+    @property
+    def array(self) -> Floats: ...
+    @property
+    def variables(self) -> tuple[str, ...]: ...
+    @property
+    def states(self) -> tuple[tuple[Any, ...], ...]: ...
+    @property
+    def index(self) -> Any: ...
+
+
+@runtime_checkable
+class Weighed(Protocol):
+    """Findings in words, and what each adds to the log-odds of a state of the query."""
+
+    @property
+    def query(self) -> str: ...
+    @property
+    def states(self) -> tuple[Any, ...]: ...
+    @property
+    def state(self) -> int: ...
+    @property
+    def weights(self) -> list[tuple[str, float]]: ...
+
+
+def posterior(answer: Labelled, ax: Any = None, width: float | str | None = None) -> Axes:
+    """The posterior of each row as bars: of one row, a bar for each state; of several, a bar that its states share.
+
+    `answer` is what `tac.posterior(rows, labels=True)` returns. `width` is that of a new figure, in centimetres or as a
+    text such as "3.3in".
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.asia(), query="lung", evidence=["smoke", "xray"])
+    >>> ax = posterior(tac.posterior({"smoke": ["yes", "no"], "xray": "yes"}, labels=True))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['yes', 'no']
+    """
+    if not isinstance(answer, Labelled):
+        problem = f"answer is a {type(answer).__name__}, expected what tac.posterior(rows, labels=True) returns"
+        raise TacitError(problem)
+    if not 0 < len(answer.array) <= MAX_ROWS:
+        raise TacitError(f"a chart has 1 to {MAX_ROWS} rows, got {len(answer.array):,}; choose some before you ask")
+    table = flat(answer.array)
+    names = [", ".join(map(str, states)) for states in _joint(answer.states)]
+    if len(answer.array) == 1:
+        ax = _new(ax, width, len(names))
+        _bars(ax, names, table[0], [f"{100 * p:.3g}%" for p in table[0]], ACCENT)
+        ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 5), xlabel=_title(answer))
+        return ax
+    ax = _new(ax, width, len(answer.array))
+    places, left = np.arange(len(answer.array))[::-1], np.zeros(len(answer.array))
+    for name, share, color in zip(names, np.nan_to_num(table).T, _colors(len(names)), strict=True):
+        ax.barh(places, share, 0.72, left, color=color, edgecolor="white", linewidth=0.6, label=name)
+        left = left + share
+    ax.set_yticks(places, [row_name(answer.index, row) for row in range(len(answer.array))])
+    ax.set(xlim=(0, 1), xlabel=_title(answer), ylabel="row")
+    return with_legend(_lettered(ax), min(4, len(names)), title=", ".join(answer.variables), fontsize=LETTERS)
+
+
+def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> Axes:
+    """What each finding adds to the log-odds of the answer: bars to the right raise it, bars to the left lower it.
+
+    `why` is what `tac.explain` or `tac.compare` returns. Of a comparison, the bars are the findings that differ.
+
+    >>> import tacit
+    >>> tac = tacit.compile(tacit.examples.asia(), query="lung", evidence=["smoke", "xray"])
+    >>> ax = weights(tac.explain({"smoke": "yes", "xray": "yes"}))
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['xray: yes', 'smoke: yes']
+    """
+    if not isinstance(why, Weighed):
+        problem = f"why is a {type(why).__name__}, expected what tac.explain or tac.compare returns"
+        raise TacitError(problem)
+    found = sorted(why.weights, key=lambda one: -abs(np.nan_to_num(one[1])))[:MAX_FINDINGS]
+    if not found:
+        raise TacitError("there are no weights to draw: no finding has one of its own; print the explanation")
+    numbers = np.array([weight for _, weight in found])
+    ax = _new(ax, width, len(found))
+    lengths = _drawn(numbers)
+    _bars(ax, [name for name, _ in found], lengths, [f"{weight:+.3g}" for weight in numbers], _signs(numbers))
+    ax.axvline(0, color=INK, linewidth=1)
+    lowest, highest = 1.25 * min(0.0, lengths.min()), 1.25 * max(0.0, lengths.max())
+    room = LABEL * (highest - lowest) or 1.0
+    ax.set_xlim(min(lowest, -room if lowest else 0.0), max(highest, room if highest else 0.0))
+    ax.set_xlabel(f"weight for {why.query} = {why.states[why.state]}, in nats")
+    return ax
+
+
+def _joint(states: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """All combinations of states, the last variable's fastest."""
+    combined: list[tuple[Any, ...]] = [()]
+    for own in states:
+        combined = [(*before, state) for before in combined for state in own]
+    return combined
+
+
+def _title(answer: Labelled) -> str:
+    return f"P({', '.join(answer.variables)} | evidence)"
+
+
+def _new(ax: Any, width: float | str | None, bars: int) -> Axes:
+    """The axes that are given, or those of a figure with room for some bars."""
+    if ax is not None and width is not None:
+        raise TacitError("width= is for a new figure, but ax= has axes of a figure that is already there")
+    return axes_of(ax, (WIDTH if width is None else inches(width), OUTSIDE + BAR * bars))
+
+
+def _bars(ax: Axes, names: Sequence[str], lengths: Floats, said: Sequence[str], color: Any) -> None:
+    """Bars from top to bottom, each with its number behind its end."""
+    places = np.arange(len(names))[::-1]
+    ax.barh(places, lengths, 0.72, color=color)
+    for place, length, text in zip(places, lengths, said, strict=True):
+        side, shift = ("left", 3) if not length < 0 else ("right", -3)
+        end = (float(np.nan_to_num(length)), place)
+        ax.annotate(text, end, (shift, 0), textcoords="offset points", ha=side, va="center", fontsize=LETTERS)
+    ax.set_yticks(places, names)
+    _lettered(ax)
+
+
+def _lettered(ax: Axes) -> Axes:
+    ax.tick_params(labelsize=LETTERS)
+    ax.tick_params(axis="y", length=0)
+    ax.xaxis.label.set_size(LETTERS)
+    return plain(ax)
+
+
+def _drawn(numbers: Floats) -> Floats:
+    """The lengths of bars, with an end to those that are infinite."""
+    finite = np.abs(numbers[np.isfinite(numbers)])
+    longest = BEYOND * finite.max(initial=1.0)
+    return np.asarray(np.nan_to_num(np.clip(numbers, -longest, longest)))
+
+
+def _signs(numbers: Floats) -> list[str]:
+    return [LOWERS if number < 0 else RAISES for number in numbers]
+
+
+def _colors(count: int) -> list[Any]:
+    """A colour for each state: two that differ, or a scale from dark to light."""
+    import matplotlib.pyplot as plt
+
+    return [ACCENT, PALE] if count == 2 else list(plt.get_cmap("viridis")(np.linspace(0.1, 0.95, count)))
