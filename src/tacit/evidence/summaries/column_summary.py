@@ -318,7 +318,7 @@ def _of_words(column: TextColumn) -> ColumnSummary:
     numbers = [as_number(word) for word in words]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
         wrong = _words_of_text(
-            replace(column, labels=[_known(label) for label in column.labels]), _used(column.places)[0]
+            replace(column, labels=[_known(label) for label in column.labels]), _used(column.places)[0].tolist()
         )
         return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), spelled=False, words=wrong)
     values = np.array(numbers, dtype=np.float64)
