@@ -195,6 +195,25 @@ def test_tables_of_any_library(kind):
     close(tac.posterior(columns), expected, 1e-7 if kind == "float32" else 1e-12)
 
 
+def test_a_frame_of_nothing_but_tables():
+    polars = pytest.importorskip("polars")
+    tac = tacit.compile(chain(), "U", per_row=["T"])
+    close(tac.posterior(polars.DataFrame({"T.table": TABLES.tolist()})), tac.posterior({"T.table": TABLES}))
+
+
+def test_tables_are_checked_and_scaled_in_blocks(monkeypatch):
+    monkeypatch.setattr("tacit.query.row_tables.CACHED_ENTRIES", 12)  # two tables
+    tac = tacit.compile(chain(), "U", per_row=["T"])
+    tables = random_tables(np.random.default_rng(1), (2, 3), 5)
+    expected = tac.posterior({"T.table": tables})
+    tables[4] *= 1 - 1e-6
+    close(tac.posterior({"T.table": tables}), expected)
+    assert not tac.read({"T.table": tables[:0]}).rows
+    tables[3, 1, 0] += 0.1
+    with pytest.raises(EvidenceError, match="row 3: P='q': sums to 1"):
+        tac.posterior({"T.table": tables})
+
+
 def changed(*place, value):
     tables = TABLES.copy()
     tables[place] = value
