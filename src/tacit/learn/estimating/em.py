@@ -55,41 +55,46 @@ class EM:
 
     def run(self, runs: list[EMRun], after: Callable[[], None]) -> None:
         """Continue runs, in place, to their end; complete rows need one iteration. `after` is called after each."""
-        measured: dict[int, ExpectedCounts] = {}
-        negligible = self.expectation.negligible
-        while active := self.active(runs):
-            if fresh := [i for i in active if i not in measured]:
-                measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
-                for error in [error for i in fresh if (error := measured[i].impossible)]:
-                    raise error
-            numbers = [self.estimable.maximised(measured[i], runs[i].numbers, negligible) for i in active]
-            for i, new, counts in zip(active, numbers, self._measured(numbers), strict=True):
-                runs[i] = self._next(runs[i], measured[i], new, counts)
-                measured[i] = counts
+        active = self.active(runs)
+        if not active:
+            return
+        numbers = np.stack([runs[i].numbers for i in active])
+        counts, negligible = self._measured(numbers), self.expectation.negligible
+        for first in sorted(counts.impossible)[:1]:
+            raise counts.impossible[first]
+        while active:
+            objectives = counts.log_likelihood + self.estimable.log_prior(numbers)
+            before, numbers = counts, self.estimable.maximised(counts, numbers, negligible)
+            counts = self._measured(numbers)
+            reached = counts.log_likelihood + self.estimable.log_prior(numbers)
+            for place, i in enumerate(active):
+                pairs = [before.log_likelihood, counts.log_likelihood, objectives, reached]
+                runs[i] = self._next(runs[i], numbers[place], *(float(values[place]) for values in pairs))
             after()
+            still = set(self.active(runs))
+            left = [place for place, i in enumerate(active) if i in still]
+            if len(left) < len(active):
+                active, numbers, counts = [active[place] for place in left], numbers[left], counts.take(left)
 
     def active(self, runs: Sequence[EMRun]) -> list[int]:
         """The starts that go on."""
         return [i for i, run in enumerate(runs) if not run.converged and len(run.history) < self.options.steps]
 
-    def _measured(self, several: Sequence[Floats]) -> list[ExpectedCounts]:
-        return self.expectation.counts([self.estimable.filled(numbers) for numbers in several])
+    def _measured(self, several: Floats) -> ExpectedCounts:
+        return self.expectation.counts(self.estimable.numbers(several))
 
-    def _next(self, run: EMRun, before: ExpectedCounts, numbers: Floats, counts: ExpectedCounts) -> EMRun:
-        """The run after one more iteration; it has converged where the log-likelihood no longer grows.
+    def _next(self, run: EMRun, numbers: Floats, before: float, after: float, old: float, new: float) -> EMRun:
+        """The run after one more iteration, from one log-likelihood to another (with the prior, from `old` to `new`).
 
-        Where there are tests, it may fall: with new numbers other tests may hold, whose tables may even exclude some
-        row. Then the run ends with the numbers before.
+        It has converged where that no longer grows. Where there are tests, it may fall: with new numbers other tests
+        may hold, whose tables may even exclude some row. Then the run ends with the numbers before.
         """
-        history = [*run.history, before.log_likelihood]
-        tolerance = self.options.tolerance
-        old = before.log_likelihood + self.estimable.log_prior(run.numbers)
-        new = counts.log_likelihood + self.estimable.log_prior(numbers)
+        history, tolerance = [*run.history, before], self.options.tolerance
         if new == -math.inf or (new < old and tolerance):
-            return EMRun(run.numbers, history, history[-1], old, converged=True)
+            return EMRun(run.numbers, history, before, old, converged=True)
         gained = new - old > tolerance * abs(new)
         converged = not self.expectation.incomplete or (tolerance > 0 and not gained)
-        return EMRun(numbers, history, counts.log_likelihood, new, converged)
+        return EMRun(numbers, history, after, new, converged)
 
 
 def write_runs(path: Path, key: str, runs: Sequence[EMRun]) -> None:
