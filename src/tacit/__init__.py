@@ -12,7 +12,12 @@ from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.evidence.summaries.discretizing import DefaultBinsWarning
-from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning, SpoiltNumbersWarning
+from tacit.evidence.summaries.observed_states import (
+    ConstantColumnWarning,
+    GapWordWarning,
+    SimilarStatesWarning,
+    SpoiltNumbersWarning,
+)
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -60,6 +65,7 @@ __all__ = [
     "FactorQuery",
     "Fit",
     "FormatError",
+    "GapWordWarning",
     "Gaussian",
     "ImpossibleEvidenceWarning",
     "LogNormal",

@@ -183,7 +183,7 @@ class Query(CompiledQuery):
         if self._one_row is not None:
             return self._one_row
         engine = self._engine
-        single = None if engine is None else engine.single()
+        single = None if engine is None or self.per_row else engine.single()
         if single is None or len(self.question.query) != 1 or self.refused is not None or self.asks_for_numbers:
             return None
         known = dict(self.question.given)

@@ -20,7 +20,8 @@ INTERNAL = frozenset(  # public for other rooms only; tab completion leaves them
     [
         *("always_known", "asks_for_numbers", "companion", "given_columns", "hidden", "in_dtype", "labelled"),
         *("log_scale", "mixture", "multiply_adds", "numbers", "one_row", "options", "plan", "program", "question"),
-        *("refused", "require_no_do", "require_posterior", "require_query", "states_asked", "under", "with_network"),
+        *("refused", "require_no_do", "require_no_tables", "require_posterior", "require_query", "states_asked"),
+        *("under", "with_network"),
     ]
 )
 
