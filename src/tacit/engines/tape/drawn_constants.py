@@ -86,11 +86,9 @@ class DrawnConstants:
         constants = np.tile(tape.structural_constants(dtype), (count, 1))
         for value, first in tape.constants:
             array = self._frame.values[value].array
-            if value in self._steps.differs:
-                by_draw = array.reshape(-1, self._width).T[:count]
-                constants[:, first : first + by_draw.shape[1]] = by_draw
-            else:
-                constants[:, first : first + array.size] = array.ravel()
+            width = array.shape[-1] if value in self._steps.differs else 1  # 1 also where no draw makes a difference
+            entries = array.reshape(-1, width)
+            constants[:, first : first + len(entries)] = entries.T[:count]
         return constants
 
     def in_doubt(self, tape: Tape, dtype: np.dtype[np.floating], draw: int) -> bool:

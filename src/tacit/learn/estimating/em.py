@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.base.archive import Arrays, require
 from tacit.base.floats import Floats
-from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
+from tacit.learn.checkpoint import is_number, list_of, read, vector, write
 from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.estimating.expected_counts import ExpectedCounts
@@ -26,13 +27,32 @@ FORMAT = "tacit-estimate-2"
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
-    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`)."""
+    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`).
+
+    `counted` has the counts of several sets of numbers, and which of them are these, once that is known; no file does.
+    """
 
     numbers: Floats
     history: list[float] = field(default_factory=list)
     log_likelihood: float = math.nan
     objective: float = -math.inf
     converged: bool = False
+    counted: tuple[ExpectedCounts, int] | None = None
+
+
+class Measured(NamedTuple):
+    """The counts with several sets of numbers, and their log-likelihoods with the prior (sets,)."""
+
+    counts: ExpectedCounts
+    objectives: Floats
+
+    def levels(self, place: int) -> tuple[float, float]:
+        """The log-likelihood of one set, without and with the prior."""
+        return float(self.counts.log_likelihood[place]), float(self.objectives[place])
+
+    def take(self, sets: Sequence[int]) -> Measured:
+        """Those of some sets of numbers."""
+        return Measured(self.counts.take(sets), self.objectives[sets])
 
 
 def best(runs: Sequence[EMRun]) -> EMRun:
@@ -58,43 +78,52 @@ class EM:
         active = self.active(runs)
         if not active:
             return
-        numbers = np.stack([runs[i].numbers for i in active])
-        counts, negligible = self._measured(numbers), self.expectation.negligible
-        for first in sorted(counts.impossible)[:1]:
-            raise counts.impossible[first]
+        numbers, negligible = np.stack([runs[i].numbers for i in active]), self.expectation.negligible
+        now = self._measured(numbers)
+        for first in sorted(now.counts.impossible)[:1]:
+            raise now.counts.impossible[first]
         while active:
-            objectives = counts.log_likelihood + self.estimable.log_prior(numbers)
-            before, numbers = counts, self.estimable.maximised(counts, numbers, negligible)
-            counts = self._measured(numbers)
-            reached = counts.log_likelihood + self.estimable.log_prior(numbers)
+            before, numbers = now, self.estimable.maximised(now.counts, numbers, negligible)
+            now = self._measured(numbers)
             for place, i in enumerate(active):
-                pairs = [before.log_likelihood, counts.log_likelihood, objectives, reached]
-                runs[i] = self._next(runs[i], numbers[place], *(float(values[place]) for values in pairs))
+                runs[i] = self._next(runs[i], place, before, numbers[place], now)
             after()
-            still = set(self.active(runs))
-            left = [place for place, i in enumerate(active) if i in still]
+            left = self.active(runs)
+            for i in set(active).difference(left):
+                runs[i] = replace(runs[i], counted=(self.counts(runs[i]), 0))  # without those of the others
             if len(left) < len(active):
-                active, numbers, counts = [active[place] for place in left], numbers[left], counts.take(left)
+                places = [active.index(i) for i in left]
+                active, numbers, now = left, numbers[places], now.take(places)
+
+    def counts(self, run: EMRun) -> ExpectedCounts:
+        """The counts with the numbers of a run, as the only set; an error if a row is impossible."""
+        counts, place = run.counted or (self._measured(run.numbers[None]).counts, 0)
+        if place in counts.impossible:
+            raise counts.impossible[place]
+        return counts.take([place])
 
     def active(self, runs: Sequence[EMRun]) -> list[int]:
         """The starts that go on."""
         return [i for i, run in enumerate(runs) if not run.converged and len(run.history) < self.options.steps]
 
-    def _measured(self, several: Floats) -> ExpectedCounts:
-        return self.expectation.counts(self.estimable.numbers(several))
+    def _measured(self, several: Floats) -> Measured:
+        counts = self.expectation.counts(self.estimable.numbers(several))
+        return Measured(counts, counts.log_likelihood + self.estimable.log_prior(several))
 
-    def _next(self, run: EMRun, numbers: Floats, before: float, after: float, old: float, new: float) -> EMRun:
-        """The run after one more iteration, from one log-likelihood to another (with the prior, from `old` to `new`).
+    def _next(self, run: EMRun, place: int, before: Measured, numbers: Floats, now: Measured) -> EMRun:
+        """The run after one more iteration; it has converged where the log-likelihood no longer grows.
 
-        It has converged where that no longer grows. Where there are tests, it may fall: with new numbers other tests
-        may hold, whose tables may even exclude some row. Then the run ends with the numbers before.
+        Where there are tests, it may fall: with new numbers other tests may hold, whose tables may even exclude some
+        row. Then the run ends with the numbers before.
         """
-        history, tolerance = [*run.history, before], self.options.tolerance
+        tolerance = self.options.tolerance
+        (before_log, old), (log_likelihood, new) = before.levels(place), now.levels(place)
+        history = [*run.history, before_log]
         if new == -math.inf or (new < old and tolerance):
-            return EMRun(run.numbers, history, before, old, converged=True)
+            return EMRun(run.numbers, history, before_log, old, True, (before.counts, place))
         gained = new - old > tolerance * abs(new)
         converged = not self.expectation.incomplete or (tolerance > 0 and not gained)
-        return EMRun(numbers, history, after, new, converged)
+        return EMRun(numbers, history, log_likelihood, new, converged, (now.counts, place))
 
 
 def write_runs(path: Path, key: str, runs: Sequence[EMRun]) -> None:

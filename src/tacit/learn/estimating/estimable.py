@@ -111,7 +111,7 @@ class Estimable:
         Less than `negligible` is no count.
         """
         made = []
-        for unit, own in self._split(now):
+        for unit, own in self.split(now):
             if isinstance(unit, FreeTable):
                 made.append(unit.maximised(counts.tables, own, negligible))
                 continue
@@ -126,7 +126,7 @@ class Estimable:
 
     def warn_collapsed(self, numbers: Floats) -> None:
         """Warn of densities whose variance was raised."""
-        for unit, (vector,) in self._split(numbers[None]):
+        for unit, vector in self.split(numbers):
             if not isinstance(unit, FreeDensity) or not (components := unit.collapsed(vector)):
                 continue
             name, part, states = unit.names[0], list(unit.free)[-1], ""
@@ -143,7 +143,7 @@ class Estimable:
     def log_prior(self, several: Floats) -> Floats:
         """The logarithms of the prior, up to a constant, of several sets of numbers (sets,)."""
         total = np.zeros(len(several))
-        for unit, own in self._split(several):
+        for unit, own in self.split(several):
             total += unit.log_prior(own) if isinstance(unit, FreeTable) else [unit.log_prior(vector) for vector in own]
         return total
 
@@ -152,7 +152,7 @@ class Estimable:
         tables: dict[Key, Floats] = {}
         fixed = {name: self.network.density(name) for name in self.network.continuous}
         densities = [dict(fixed) for _ in several]
-        for unit, own in self._split(several):
+        for unit, own in self.split(several):
             if isinstance(unit, FreeTable):
                 table = own.reshape(-1, *unit.given.shape)
                 tables |= dict.fromkeys(unit.keys, table)
@@ -168,7 +168,7 @@ class Estimable:
         """The network with such numbers."""
         cpts: dict[str, AnyCPT] = {}
         tables: dict[str, dict[str, Floats]] = {}
-        for unit, (vector,) in self._split(numbers[None]):
+        for unit, vector in self.split(numbers):
             if isinstance(unit, Causes):
                 cpts[unit.node] = unit.filled(vector)
                 continue
@@ -183,11 +183,11 @@ class Estimable:
             cpts[name] = CPT(parts["table"], cpt.learn, cpt.tie) if isinstance(cpt, CPT) else cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
-    def _split(self, several: Floats) -> Iterator[tuple[Unit, Floats]]:
-        """The units, and their own of several sets of numbers (sets, numbers)."""
+    def split(self, numbers: Floats) -> Iterator[tuple[Unit, Floats]]:
+        """Each unit with its numbers, which are the last axis."""
         start = 0
         for unit in self.units:
-            yield unit, several[:, start : start + unit.size]
+            yield unit, numbers[..., start : start + unit.size]
             start += unit.size
 
     def _tables(self, names: list[str]) -> list[FreeTable]:
