@@ -129,7 +129,7 @@ def test_a_file_that_is_no_network_is_refused(path, content, message):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("version", 5, "document.version 5 is not known; this release reads versions 1 to 4"),
+        ("version", 6, "document.version 6 is not known; this release reads versions 1 to 5"),
         ("name", 5, "document.name is an integer, expected a string or null"),
         ("nodes", {}, "document.nodes is an object, expected a list"),
         ("nodes 1", 3, "nodes[1] is an integer, expected an object"),
