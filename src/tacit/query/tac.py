@@ -48,6 +48,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> TAC: ...
 
 
@@ -82,6 +83,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> FactorQuery: ...
 
 
@@ -97,6 +99,7 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
+    per_row: Sequence[str] = (),
     *,
     decide: str | None = None,
 ) -> TAC | FactorQuery | DecisionQuery:
@@ -132,6 +135,10 @@ def compile(
     threads
         How many threads the query may use, here and in `fit`. None: as many as the environment variable
         `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+    per_row
+        The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
+        (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
+        count, and need not be known.
     decide
         In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
         network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
@@ -141,7 +148,7 @@ def compile(
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
     """
-    options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
     if decide is not None:
         from tacit.query.decisions.decision_query import compiled_decision
 
@@ -204,6 +211,7 @@ class TAC(UserQuery):
         selection and inference, and hard evidence is a likelihood of 1.
         """
         self.require_posterior()
+        self.require_no_tables("a circuit")
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -268,6 +276,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain import explain, one_row
 
+        self.require_no_tables("an explanation")
         if not self.do:
             return explain(self, evidence, state, threshold)
         known = one_row(self.read(evidence))
@@ -305,6 +314,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain_difference import compare
 
+        self.require_no_tables("a comparison")
         return compare(self, first, second, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
@@ -372,6 +382,7 @@ class TAC(UserQuery):
         """
         from tacit.io.bridges.onnx import write_onnx
 
+        self.require_no_tables("an ONNX model")
         write_onnx(self, path)
 
     def _repr_html_(self) -> str:
@@ -383,6 +394,7 @@ class TAC(UserQuery):
                 "evidence": listed([name for name in self.evidence if name not in self.always_known]),
                 "always observed": listed(self.hard),
                 "set by intervention": listed(self.do),
+                "with a table in every row": listed(self.per_row),
                 "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
                 "operations": len(self.program),
                 "multiply-adds per row": cost.multiply_adds,

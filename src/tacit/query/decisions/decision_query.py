@@ -22,7 +22,7 @@ from tacit.query.answers.probabilities import index_of
 from tacit.query.decisions.decision import Decision, Worth
 from tacit.query.decisions.outlook import Outlooks
 from tacit.query.decisions.worth import checked_costs, worth
-from tacit.query.ensembles.ensemble import Ensemble
+from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions, checked_question
 from tacit.query.query import Query
@@ -70,7 +70,7 @@ class DecisionQuery:
         self.network, self.decision = net.copy(), decision
         self._outlooks = Outlooks(net, decision, net.value_nodes.values())
         self._compiled = self._outlooks.compiled(net, evidence, hard, options)
-        self._last_extended: tuple[Ensemble[Any], list[Ensemble[Any]]] | None = None
+        self._last_extended: tuple[AnyEnsemble, list[AnyEnsemble]] | None = None
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self, "_last_extended")
@@ -118,7 +118,7 @@ class DecisionQuery:
         """The type of probabilities: "float64" or "float32"."""
         return self._query.dtype
 
-    def decide(self, evidence: EvidenceLike | None = None, tables: Ensemble[Any] | None = None) -> Decision:
+    def decide(self, evidence: EvidenceLike | None = None, tables: AnyEnsemble | None = None) -> Decision:
         """The best action of each row, what each action is expected to be worth, and the margin between the best two.
 
         With `tables`, an `Ensemble` of networks, what an action is worth is the mean under these, and `doubt` tells how
@@ -147,7 +147,7 @@ class DecisionQuery:
         warn_impossible(np.isnan(expected[:, 0]), "their action is None")
         return Decision(self.variable, expected, None, index_of(evidence, len(expected)))
 
-    def _decide_under(self, evidence: EvidenceLike | None, tables: Ensemble[Any]) -> Decision:
+    def _decide_under(self, evidence: EvidenceLike | None, tables: AnyEnsemble) -> Decision:
         known = self.read(evidence)
         mean = np.empty((known.rows, len(self.actions)))
         share = np.empty_like(mean)
@@ -158,7 +158,7 @@ class DecisionQuery:
         warn_impossible(np.isnan(mean[:, 0]), "their action is None under some of the networks")
         return Decision(self.variable, mean, share, index_of(evidence, known.rows))
 
-    def _expected_under(self, known: Evidence, extended: list[Ensemble[Any]]) -> Iterator[tuple[slice, Floats]]:
+    def _expected_under(self, known: Evidence, extended: list[AnyEnsemble]) -> Iterator[tuple[slice, Floats]]:
         """What actions are expected to be worth in some rows at a time: (draws, rows, actions)."""
         at_once = max(1, ANSWERS_AT_ONCE // (len(extended[0]) * len(self.actions)))
         for rows, block in blocks(known.columns, known.rows, at_once):
@@ -166,9 +166,9 @@ class DecisionQuery:
                 parts = zip(self._compiled, extended, strict=True)
                 yield rows, np.concatenate([own.expected_under(ensemble, block) for own, ensemble in parts], axis=-1)
 
-    def _extended(self, tables: Ensemble[Any]) -> list[Ensemble[Any]]:
+    def _extended(self, tables: AnyEnsemble) -> list[AnyEnsemble]:
         """The networks of an ensemble as the programs know them, kept for the next call: rows often come in parts."""
-        if not isinstance(tables, Ensemble):
+        if not isinstance(tables, BaseEnsemble):
             expected = "expected an Ensemble: estimate.draws(n), or tacit.Ensemble.of(networks)"
             raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
         last = self._last_extended

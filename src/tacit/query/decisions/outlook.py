@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.value_node import ValueNode
 from tacit.query.decisions.chance_of_values import GOOD, Chance, chance_of_values
-from tacit.query.ensembles.ensemble import Ensemble
+from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.network import Network
 from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
@@ -34,7 +34,7 @@ class Outlook:
         """What the actions are expected to be worth: (rows, actions)."""
         return self._worth(self.query.posterior(evidence))
 
-    def expected_under(self, ensemble: Ensemble[Any], evidence: EvidenceLike | None) -> Floats:
+    def expected_under(self, ensemble: AnyEnsemble, evidence: EvidenceLike | None) -> Floats:
         """The same under each of several networks, which `extended` has made: (draws, rows, actions)."""
         return self._worth(self.query.posterior(evidence, tables=ensemble))
 
@@ -70,7 +70,7 @@ class Outlooks:
             decided = net.do({self.decision: states[actions.start]})
         return chance_of_values(decided, self.values)
 
-    def extended_ensemble(self, ensemble: Ensemble[Network], actions: range) -> Ensemble[Network]:
+    def extended_ensemble(self, ensemble: BaseEnsemble[Network], actions: range) -> BaseEnsemble[Network]:
         """The networks of an ensemble, extended likewise."""
         return ensemble.moved_to(self.extended(ensemble.network, actions).network, without=(self.decision,))
 
