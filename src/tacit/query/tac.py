@@ -29,6 +29,7 @@ from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -53,6 +54,24 @@ def compile(
 
 @overload
 def compile(
+    net: Network,
+    query: None = ...,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    *,
+    decide: str,
+) -> DecisionQuery: ...
+
+
+@overload
+def compile(
     net: FactorGraph,
     query: str | Sequence[str] | None,
     evidence: Sequence[str] = ...,
@@ -70,7 +89,7 @@ def compile(
 
 def compile(
     net: Network | FactorGraph,
-    query: str | Sequence[str] | None,
+    query: str | Sequence[str] | None = None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
     do: Sequence[str] = (),
@@ -81,7 +100,9 @@ def compile(
     effort: str = "auto",
     threads: int | None = None,
     per_row: Sequence[str] = (),
-) -> TAC | FactorQuery:
+    *,
+    decide: str | None = None,
+) -> TAC | FactorQuery | DecisionQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -118,6 +139,9 @@ def compile(
         The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
         (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
         count, and need not be known.
+    decide
+        In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
+        network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -125,6 +149,12 @@ def compile(
     array([[0.585393, 0.414607]])
     """
     options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
+    if decide is not None:
+        from tacit.query.decisions.decision_query import compiled_decision
+
+        if query is not None:
+            raise TacitError("query= and decide= are two questions; compile each by itself")
+        return compiled_decision(net, decide, evidence, hard, options)
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)
