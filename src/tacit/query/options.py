@@ -40,8 +40,8 @@ class CompileOptions:
         """Options that fit a network: an error where they do not, and names as tuples."""
         engines.check(self.engine)
         machine.threads_wanted(self.threads)  # an error, if it is no number of threads
-        order = None if self.order is None else _names(net, self.order, "order")
-        do, dtype = _names(net, self.do, "do"), ""
+        order = None if self.order is None else names_of(net, self.order, "order")
+        do, dtype = names_of(net, self.do, "do"), ""
         if numbers := [name for name in do if net.variable(name).continuous]:
             problem = "do= sets states, and this is continuous; nothing is below it, so setting it changes nothing else"
             raise TacitError(f"{numbers[0]!r}: {problem}; leave it out")
@@ -60,7 +60,7 @@ def checked_question(
     net: Model, query: Asked, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions
 ) -> Question:
     """What to compile; an error where variables do not exist, or are named in several places."""
-    maybe, always, done = _names(net, evidence, "evidence"), _names(net, hard, "hard"), tuple(options.do)
+    maybe, always, done = names_of(net, evidence, "evidence"), names_of(net, hard, "hard"), tuple(options.do)
     known = _given_codes(net, options.given)
     if both := [name for name, _ in known if name in (*maybe, *always, *done)]:
         raise TacitError(f"{both[0]!r} is in given=, the same for all rows; leave it out of evidence=, hard= and do=")
@@ -99,7 +99,7 @@ def checked_query(net: Model, query: Any) -> Asked:
     if not isinstance(query, Iterable):
         raise TacitError(f"query is {query!r}; give the name of a variable, a list of names, or None")
     listed = list(query)
-    names = _names(net, listed, "query")
+    names = names_of(net, listed, "query")
     if len(names) != len(listed):
         raise TacitError(f"query names a variable twice: {listed!r}")
     if not names:
@@ -130,7 +130,8 @@ def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[s
     return tuple((name, int(column.states()[0])) for name, column in known.columns.items())
 
 
-def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+def names_of(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """The variables that an option names, each once; an error where there is no such variable."""
     if isinstance(names, Mapping):
         where = "the states of each row go to posterior(...), and those that are the same in all rows to given="
         raise TacitError(f"{what} takes names, not states: {what}={list(names)!r}; {where}")

@@ -20,6 +20,7 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.selection import Selected
+from tacit.query.counterfactual import counterfactual
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
@@ -47,6 +48,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    would: Sequence[str] = ...,
 ) -> TAC: ...
 
 
@@ -78,6 +80,7 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
+    would: Sequence[str] = (),
 ) -> TAC | FactorQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
@@ -111,13 +114,27 @@ def compile(
     threads
         How many threads the query may use, here and in `fit`. None: as many as the environment variable
         `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+    would
+        The variables of a question about what would have been. The evidence is what was; rows also say, in a column
+        `X.would`, which state X would have been in, and the answer is that of the world which shares everything random
+        with this one. Variables that this may change have a counterpart `Y.would`, and must be functions of their
+        parents: see `Network.mechanisms`.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
+    >>> net = tacit.Network()
+    >>> net.add("Drug", cpt=[0.5, 0.5])
+    >>> net.add("Luck", cpt=[0.3, 0.7])
+    >>> net.add("Cured", ["Drug", "Luck"], cpt=[[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    >>> tac = tacit.compile(net, query="Cured", evidence=["Drug", "Cured"], would=["Drug"])
+    >>> tac.posterior({"Drug": "true", "Cured": "true", "Drug.would": "false"})  # cured by the drug, or anyway?
+    array([[0.3, 0.7]])
     """
     options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    if would:
+        return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)
