@@ -12,7 +12,12 @@ from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.evidence.summaries.discretizing import DefaultBinsWarning
-from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning, SpoiltNumbersWarning
+from tacit.evidence.summaries.observed_states import (
+    ConstantColumnWarning,
+    GapWordWarning,
+    SimilarStatesWarning,
+    SpoiltNumbersWarning,
+)
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
@@ -35,7 +40,7 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
-    from tacit.query.ensembles.ensemble import Ensemble
+    from tacit.query.ensemble import Ensemble
 
 refuse_a_mixture()
 explain_former_modules()
@@ -61,6 +66,7 @@ __all__ = [
     "FactorQuery",
     "Fit",
     "FormatError",
+    "GapWordWarning",
     "Gaussian",
     "ImpossibleEvidenceWarning",
     "LogNormal",
@@ -104,7 +110,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "Ensemble": "tacit.query.ensembles.ensemble",
+    "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(
         ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"

@@ -242,8 +242,8 @@ def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
     cells[place] = "67,5"
     write("weights.csv", "a,weight\n" + "".join(f'{"xy"[i % 2]},"{cell}"\n' for i, cell in enumerate(cells)))
     said = tacit_("discover", "weights.csv", *HERE, code=1)
-    assert "column 'weight' is text: all values spell numbers but '67,5'; correct them, or make them gaps" in said
-    with pytest.raises(tacit.EvidenceError, match="all values spell numbers but '67,5'"):
+    assert f"column 'weight', row {place + 1}: '67,5' is not a number, as 599 of 600 values are; correct them" in said
+    with pytest.raises(tacit.EvidenceError, match=f"row {place}: '67,5' is not a number"):
         tacit.discover({"a": ["x", "y"] * 300, "weight": cells}, progress=False)
 
 

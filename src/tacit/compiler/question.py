@@ -6,6 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
+def row_table(name: str) -> str:
+    """The column of evidence with the tables of a node, one for each row."""
+    return f"{name}.table"
+
+
 @dataclass(frozen=True)
 class Question:
     """p*(query, evidence) for all states of the query variables; without any, p*(evidence).
@@ -24,7 +29,8 @@ class Question:
     its parents given a part of the evidence: what is named beside it, and what earlier ones know.
 
     Variables that are `whole` index no tables, also where their state is known in every row: the parents of what has a
-    density, whose values are likelihoods of all their states.
+    density, whose values are likelihoods of all their states, and the families of what has a table of its own in every
+    row, as the nodes in `per_row`.
     """
 
     query: tuple[str, ...] = ()
@@ -39,6 +45,7 @@ class Question:
     by_row: bool = False
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
     whole: tuple[str, ...] = ()
+    per_row: tuple[str, ...] = ()
 
     @cached_property
     def indexed(self) -> frozenset[str]:

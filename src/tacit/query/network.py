@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.views.page import Explorer
 
 LITTLE_EFFORT = CompileOptions(effort="low")
-INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers"])  # not for tab completion
+INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers", "with_unknown_tables"])  # not for tab completion
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
 
@@ -651,8 +651,8 @@ def _intervals(
         return chosen
     free = [name for name in nodes if name in columns and name not in listed and name not in chosen]
     summaries = {name: summary_of(name, columns[name]) for name in free}
-    for summary in summaries.values():
-        summary.require_values()
+    for name, summary in summaries.items():
+        summary.require_values(name)
     measured = [name for name, summary in summaries.items() if summary.measured]
     warn_of_default_bins(measured)
     return chosen | {name: summaries[name].edges(name, "quantile") for name in measured}
@@ -673,6 +673,9 @@ def _chosen_intervals(
                 raise NetworkError(f"{name!r} is named in states= and in bins=; expected one of them")
         explicit = {name: how for name, how in bins.items() if name not in columns and not isinstance(how, str | int)}
         known = {name: checked_edges(how) for name, how in explicit.items()}
+        for name in bins:
+            if name in columns:
+                summary_of(name, columns[name]).require_numbers(name)
         return known | discretize(columns, {name: how for name, how in bins.items() if name not in explicit})
     return discretize({name: columns[name] for name in nodes if name in columns and name not in listed}, bins)
 

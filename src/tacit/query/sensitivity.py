@@ -276,6 +276,7 @@ class Sensitivity:
 
 def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> Sensitivity:
     """Derivatives of the posterior by every table entry; `pause` is called between sweeps, and may raise to end it."""
+    query.require_no_tables("sensitivity")
     require_few_sweeps(query, "sensitivity")
     query.network.require_numbers()
     asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))

@@ -48,6 +48,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
     would: Sequence[str] = ...,
 ) -> TAC: ...
 
@@ -65,6 +66,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> FactorQuery: ...
 
 
@@ -80,6 +82,7 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
+    per_row: Sequence[str] = (),
     would: Sequence[str] = (),
 ) -> TAC | FactorQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
@@ -114,6 +117,10 @@ def compile(
     threads
         How many threads the query may use, here and in `fit`. None: as many as the environment variable
         `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+    per_row
+        The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
+        (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
+        count, and need not be known.
     would
         The variables of a question about what would have been. The evidence is what was; rows also say, in a column
         `X.would`, which state X would have been in, and the answer is that of the world which shares everything random
@@ -132,7 +139,7 @@ def compile(
     >>> tac.posterior({"Drug": "true", "Cured": "true", "Drug.would": "false"})  # cured by the drug, or anyway?
     array([[0.3, 0.7]])
     """
-    options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
     if would:
         return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
     if isinstance(net, FactorGraph):
@@ -191,6 +198,7 @@ class TAC(UserQuery):
         selection and inference, and hard evidence is a likelihood of 1.
         """
         self.require_posterior()
+        self.require_no_tables("a circuit")
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -255,6 +263,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain import explain, one_row
 
+        self.require_no_tables("an explanation")
         if not self.do:
             return explain(self, evidence, state, threshold)
         known = one_row(self.read(evidence))
@@ -292,6 +301,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain_difference import compare
 
+        self.require_no_tables("a comparison")
         return compare(self, first, second, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
@@ -359,6 +369,7 @@ class TAC(UserQuery):
         """
         from tacit.io.bridges.onnx import write_onnx
 
+        self.require_no_tables("an ONNX model")
         write_onnx(self, path)
 
     def _repr_html_(self) -> str:
@@ -370,6 +381,7 @@ class TAC(UserQuery):
                 "evidence": listed([name for name in self.evidence if name not in self.always_known]),
                 "always observed": listed(self.hard),
                 "set by intervention": listed(self.do),
+                "with a table in every row": listed(self.per_row),
                 "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
                 "operations": len(self.program),
                 "multiply-adds per row": cost.multiply_adds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tacit.evidence.density_column import DensityColumn, scale_of
 from tacit.evidence.read import EvidenceLike
 from tacit.query.answers.answer import Answer, warn_impossible
 from tacit.query.compiled_query import CompiledQuery
-from tacit.query.ensembles.ensemble import Ensemble
+from tacit.query.ensembles.base_ensemble import AnyEnsemble
 
 Q_co = TypeVar("Q_co", bound=CompiledQuery, covariant=True)
 ANSWERS_AT_ONCE = 2**24  # probabilities of several draws and rows in memory at a time, beside what is returned
@@ -25,7 +25,7 @@ ANSWERS_AT_ONCE = 2**24  # probabilities of several draws and rows in memory at 
 class UnderDraws(Generic[Q_co]):
     """A query, and the networks of an ensemble to answer it under."""
 
-    def __init__(self, query: Q_co, ensemble: Ensemble[Any]) -> None:
+    def __init__(self, query: Q_co, ensemble: AnyEnsemble) -> None:
         self.query, self.ensemble = query, ensemble
 
     def posterior(self, evidence: EvidenceLike | None) -> Floats:
