@@ -38,8 +38,8 @@ def counterfactual(
         raise TacitError(f"{below[0]!r} is in do=, and {set_to[0]!r} in would= may change it: whether it stays set in "
                          "the other world is not said; set it there, too, with would=")  # fmt: skip
     if brought := [name for name in options.per_row if f"{name}{WOULD}" in twins]:
-        raise TacitError(f"rows bring the table of {brought[0]!r} (per_row=), and {set_to[0]!r} in would= may change it: a "
-                         "table does not say how chance works")  # fmt: skip
+        raise TacitError(f"rows bring the table of {brought[0]!r} (per_row=), and {set_to[0]!r} in would= may change it: "
+                         "a table does not say how chance works")  # fmt: skip
     others = tuple(counterpart(twins, name) for name in wanted)
     renamed = None if asked is None else others[0] if isinstance(asked, str) else others
     both_worlds = replace(options, do=(*done, *(f"{name}{WOULD}" for name in set_to)))

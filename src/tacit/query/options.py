@@ -51,7 +51,7 @@ class CompileOptions:
             dtype = str(np.dtype(self.dtype).name)
         if dtype not in DTYPES:
             raise TacitError(f"dtype is {self.dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
-        per_row = _names(net, self.per_row, "per_row")
+        per_row = names_of(net, self.per_row, "per_row")
         check_per_row(net, per_row, do)
         return replace(self, do=do, dtype=dtype, order=order, per_row=per_row)
 
