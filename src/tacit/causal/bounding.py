@@ -24,8 +24,8 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.mechanisms import RESPONSE, with_mechanisms
 from tacit.model.rules import FunctionCPT
 from tacit.model.twin import WOULD, below, is_function
+from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.tac import TAC, compile
 

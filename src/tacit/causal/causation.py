@@ -14,8 +14,8 @@ from tacit.causal.events import Causation, with_columns
 from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.twin import WOULD, counterpart, twin
+from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.tac import TAC, compile
 

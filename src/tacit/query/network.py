@@ -33,9 +33,9 @@ from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.query.answers.probabilities import Information, Marginals, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
+from tacit.query.asking.options import Asked, CompileOptions, checked_query
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
-from tacit.query.options import Asked, CompileOptions, checked_query
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 

@@ -20,12 +20,12 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.selection import Selected
-from tacit.query.counterfactual import counterfactual
+from tacit.query.asking.counterfactual import counterfactual
+from tacit.query.asking.options import CompileOptions
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import means, quantiles
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from tacit.base.errors import TacitError
 from tacit.model.model import Model
 from tacit.model.twin import WOULD, counterpart, twin
-from tacit.query.options import Asked, CompileOptions, checked_query, names_of
+from tacit.query.asking.options import Asked, CompileOptions, checked_query, names_of
 
 
 class Counterfactual(NamedTuple):
@@ -38,7 +38,7 @@ def counterfactual(
         raise TacitError(f"{below[0]!r} is in do=, and {set_to[0]!r} in would= may change it: whether it stays set in "
                          "the other world is not said; set it there, too, with would=")  # fmt: skip
     if brought := [name for name in options.per_row if f"{name}{WOULD}" in twins]:
-        raise TacitError(f"rows bring the table of {brought[0]!r} (per_row=), and {set_to[0]!r} in would= may change it: "
+        raise TacitError(f"rows bring the table of {brought[0]!r}, which {set_to[0]!r} in would= may change: "
                          "a table does not say how chance works")  # fmt: skip
     others = tuple(counterpart(twins, name) for name in wanted)
     renamed = None if asked is None else others[0] if isinstance(asked, str) else others

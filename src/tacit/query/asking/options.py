@@ -19,7 +19,7 @@ from tacit.compiler.question import Question
 from tacit.evidence.read import read
 from tacit.model.elements.variable import Label
 from tacit.model.model import Model
-from tacit.query.row_tables import check_per_row
+from tacit.query.asking.row_tables import check_per_row
 
 DTYPES = ("float64", "float32")
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
