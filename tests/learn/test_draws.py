@@ -70,6 +70,17 @@ def test_what_was_never_seen_is_drawn_around_what_it_is_estimated_as():
     assert np.isfinite(tac.posterior({"B": "false"}, tables=ensemble)).all()
 
 
+def test_what_is_estimated_as_impossible_is_possible_in_draws():
+    net = tacit.Network()
+    net.add("A")
+    net.add("B", ["A"])
+    found = tacit.estimate(net, {"A": ["true"] * 6, "B": ["true", "false"] * 3})
+    ensemble = found.draws(20)
+    answers = tacit.compile(found.network, "A", ["B"]).posterior({"B": "true"}, tables=ensemble)
+    expected = [tacit.compile(own, "A", ["B"]).posterior({"B": "true"}) for own in ensemble]
+    close(answers, np.stack(expected))
+
+
 def test_tiny_pseudo_counts_leave_rows_that_sum_to_one():
     net = tacit.Network()
     net.add("A", states=5)

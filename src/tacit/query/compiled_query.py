@@ -284,11 +284,18 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
 
     A structured program is compiled again where states are: see `holds_for`.
     """
-    old, program = query.network, query.program
+    check_families(query, new)
+    if problem := possible_again(query, new):
+        raise NetworkError(f"{problem}; compile the query again")
+
+
+def check_families(query: CompiledQuery, new: Model) -> None:
+    """An error unless a network has the variables, families and kinds of CPT of a query's."""
+    old = query.network
     if new.selection != old.selection:
         before = f"was {old.selection!r} when the query was compiled"
         raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
-    for name in program.states:
+    for name in query.program.states:
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
@@ -298,12 +305,13 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
         if not same:
             problem = "differs in states, parents, kind of CPT or tests from the compiled network"
             raise NetworkError(f"node {name!r} {problem}; compile the query again")
-    if not program.structured:
-        _check_possible_states(program, query.question, new)
 
 
-def _check_possible_states(program: Program, question: Question, new: Model) -> None:
-    """An error where known 0s and 1s of a network rule out less than when a query was compiled."""
+def possible_again(query: CompiledQuery, new: Model) -> str:
+    """What known 0s and 1s of a network no longer rule out as they did when a query was compiled; nothing, if all."""
+    program, question = query.program, query.question
+    if program.structured:
+        return ""
     asked = as_asked(new, question)
     now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
     read = set(program.nodes)
@@ -317,4 +325,5 @@ def _check_possible_states(program: Program, question: Question, new: Model) -> 
             problem = f"{before}, and now others do"
         else:
             continue
-        raise NetworkError(f"node {name!r}: {problem}; compile the query again")
+        return f"node {name!r}: {problem}"
+    return ""

@@ -28,7 +28,7 @@ from tacit.query.answers.answer import Answer, ObservedQueryWarning, warn_imposs
 from tacit.query.answers.probabilities import Probabilities, index_of, wants_labels, with_labels
 from tacit.query.answers.selection import join_rows, no_rows, selected_rows
 from tacit.query.asking.options import CompileOptions, checked_query, checked_question
-from tacit.query.compiled_query import CompiledQuery, check_same_structure
+from tacit.query.compiled_query import CompiledQuery, check_families, check_same_structure, possible_again
 from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.mixture import Mixture
@@ -260,7 +260,13 @@ class Query(CompiledQuery):
             raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
         last = self._last_under
         if last is None or last.ensemble is not tables:
-            self._last_under = last = UnderDraws(self.with_network(tables.learnable), tables)
+            net = tables.learnable
+            check_families(self, net)
+            if possible_again(self, net):  # what was estimated as 0 is possible in draws
+                query = self._clone(net, self.options, self._compile(net, self.options))
+            else:
+                query = self.with_network(net)
+            self._last_under = last = UnderDraws(query, tables)
         return last
 
     @staticmethod
@@ -311,6 +317,9 @@ class Query(CompiledQuery):
         """The program and its plan; new ones where numbers are built in that differ in another network."""
         if holds_for(self.program, self.network, net):
             return self.program, self.plan
+        return self._compile(net, options)
+
+    def _compile(self, net: Model, options: CompileOptions) -> tuple[Program, Plan]:
         return options.compile(net, self.question if self.refused is None else replace(self.question, query=()))
 
     def in_dtype(self, dtype: str) -> Self:

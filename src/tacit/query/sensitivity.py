@@ -304,7 +304,7 @@ def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[F
             found = engine.derivatives(block.columns, block.rows, pause)
             possible = np.asarray(found.posterior.sum(axis=0) > 0)
             _put(posterior[rows], found.posterior, possible)
-            of_densities = _by_densities(block.columns, found.by_log)
+            of_densities = by_densities(block.columns, found.by_log)
             for key, table in tables.items():
                 nothing = np.zeros((1, *table.shape, 1))  # of a table without a say
                 if asked.network.variable(key[0]).continuous:
@@ -317,7 +317,7 @@ def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[F
 
 
 @UNBOUNDED
-def _by_densities(columns: Mapping[str, Column], by_log: Mapping[str, Floats]) -> dict[Key, Array]:
+def by_densities(columns: Mapping[str, Column], by_log: Mapping[str, Floats]) -> dict[Key, Array]:
     """Derivatives (states, components, ..., rows) by the numbers of densities, from those by their logarithms."""
     derivatives: dict[Key, Array] = {}
     for node, by_component in by_log.items():

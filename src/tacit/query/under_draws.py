@@ -28,6 +28,11 @@ class UnderDraws(Generic[Q_co]):
     def __init__(self, query: Q_co, ensemble: AnyEnsemble) -> None:
         self.query, self.ensemble = query, ensemble
 
+    @property
+    def states(self) -> int:
+        """The number of joint states of the query."""
+        return math.prod(self.query.states_asked)
+
     def posterior(self, evidence: EvidenceLike | None) -> Floats:
         """P*(q) under each network: (draws, rows, states...)."""
         query = self.query
@@ -47,7 +52,7 @@ class UnderDraws(Generic[Q_co]):
         """The posteriors (draws, rows, states) of some rows at a time."""
         query, count = self.query, len(self.ensemble)
         engine = query.engine().runner(known.rows * count, Sweep.FORWARD)
-        at_once = max(1, ANSWERS_AT_ONCE // (count * math.prod(query.states_asked)))
+        at_once = max(1, ANSWERS_AT_ONCE // (count * self.states))
         for rows, block in blocks(known.columns, known.rows, min(at_once, engine.chunk_for(known.rows))):
             if self._densities_differ(block):
                 drawn = self.each(engine, block, query.program.nodes)

@@ -17,7 +17,6 @@ from tacit.query.answers.probabilities import (
     with_labels,
 )
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
-from tacit.query.credible import credible
 from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.query.marginals import information, marginals, marginals_under
 from tacit.query.numbers.mixture import Mixture
@@ -120,6 +119,12 @@ class UserQuery(Query):
         these have the names of states and rows. Rows are worked on in blocks, so that memory does not grow with the
         number of networks times that of rows.
 
+        With `method="delta"`, no network of the ensemble is asked: the answer under their mean has derivatives by all
+        tables, from one backward pass for each state, and these tell the variance of the log-odds. Variances of drawn
+        tables are those of their Dirichlet distributions, so that one draw is enough; of other numbers, those of the
+        networks. Tests are taken to come out as they do under the mean, and log-odds to be almost straight lines over
+        the interval, as they are after many rows.
+
         >>> import tacit
         >>> net = tacit.Network()
         >>> net.add("fault", states=["yes", "no"])
@@ -131,6 +136,8 @@ class UserQuery(Query):
         >>> sure.low.round(2).tolist(), sure.high.round(2).tolist()
         ([[0.7, 0.0], [0.03, 0.75]], [[1.0, 0.3], [0.25, 0.97]])
         """
+        from tacit.query.credible import credible
+
         labels = wants_labels(labels, OTHER_QUERY)
         sure = credible(self, evidence, ensemble, level, method)
         return sure.labelled() if labels else sure
