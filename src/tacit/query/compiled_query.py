@@ -296,6 +296,10 @@ def check_families(query: CompiledQuery, new: Model) -> None:
         before = f"was {old.selection!r} when the query was compiled"
         raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
     for name in query.program.states:
+        if name not in new:
+            raise NetworkError(
+                f"the other network has no variable {name!r}, which the query asks about; compile it again"
+            )
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
