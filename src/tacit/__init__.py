@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.ensemble import Ensemble
 
 refuse_a_mixture()
@@ -56,6 +57,7 @@ __all__ = [
     "Circuit",
     "CollapsedDensityWarning",
     "ConstantColumnWarning",
+    "DecisionQuery",
     "DefaultBinsWarning",
     "Density",
     "Discovery",
@@ -110,6 +112,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
+    "DecisionQuery": "tacit.query.decisions.decision_query",
     "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(

@@ -30,6 +30,7 @@ from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -55,6 +56,24 @@ def compile(
 
 @overload
 def compile(
+    net: Network,
+    query: None = ...,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    *,
+    decide: str,
+) -> DecisionQuery: ...
+
+
+@overload
+def compile(
     net: FactorGraph,
     query: str | Sequence[str] | None,
     evidence: Sequence[str] = ...,
@@ -72,7 +91,7 @@ def compile(
 
 def compile(
     net: Network | FactorGraph,
-    query: str | Sequence[str] | None,
+    query: str | Sequence[str] | None = None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
     do: Sequence[str] = (),
@@ -84,7 +103,9 @@ def compile(
     threads: int | None = None,
     per_row: Sequence[str] = (),
     would: Sequence[str] = (),
-) -> TAC | FactorQuery:
+    *,
+    decide: str | None = None,
+) -> TAC | FactorQuery | DecisionQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -126,6 +147,9 @@ def compile(
         `X.would`, which state X would have been in, and the answer is that of the world which shares everything random
         with this one. Variables that this may change have a counterpart `Y.would`, and must be functions of their
         parents: see `Network.mechanisms`.
+    decide
+        In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
+        network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -140,6 +164,13 @@ def compile(
     array([[0.3, 0.7]])
     """
     options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
+    if decide is not None:
+        from tacit.query.decisions.decision_query import compiled_decision
+
+        if query is not None or would:
+            other = "would" if query is None else "query"
+            raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
+        return compiled_decision(net, decide, evidence, hard, options)
     if would:
         return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
     if isinstance(net, FactorGraph):
