@@ -19,6 +19,7 @@ from tacit.evidence.summaries.observed_states import (
     SpoiltNumbersWarning,
 )
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
+from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.factor_graph import FactorGraph
@@ -76,6 +77,7 @@ __all__ = [
     "Mux",
     "Network",
     "NetworkError",
+    "NoAdjustmentWarning",
     "NoisyOr",
     "ObservedQueryWarning",
     "OpenIntervalWarning",
@@ -119,7 +121,20 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }
-MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "serve", "sklearn", "spark", "theory", "torch")
+MODULES = (
+    "causal",
+    "dask",
+    "drawing",
+    "learn",
+    "plot",
+    "ray",
+    "semantics",
+    "serve",
+    "sklearn",
+    "spark",
+    "theory",
+    "torch",
+)
 LATER = {"circuit": "tacit.engines.circuit", **{name: f"tacit.{name}" for name in MODULES}}
 
 

@@ -19,12 +19,12 @@ from tacit.model.elements.value_node import ValueNode
 from tacit.model.elements.variable import Label, Variable
 from tacit.query.answers.answer import quietly, warn_impossible
 from tacit.query.answers.probabilities import index_of
+from tacit.query.asking.options import CompileOptions, checked_question
 from tacit.query.decisions.decision import Decision, Worth
 from tacit.query.decisions.outlook import Outlooks
 from tacit.query.decisions.worth import checked_costs, worth
 from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions, checked_question
 from tacit.query.query import Query
 
 ANSWERS_AT_ONCE = 2**23  # of all draws and actions, in memory at a time
@@ -251,6 +251,10 @@ def compiled_decision(
         raise TacitError(f"decide= names {decide!r}, which has no states to choose from; expected two or more")
     maybe, always = tuple(evidence), tuple(hard)
     question = checked_question(net, None, maybe, always, options)
+    if decide in options.per_row:
+        raise TacitError(
+            f"{decide!r} is what is to be decided, so that its table does not count; leave it out of per_row="
+        )
     below = net.descendants(decide)
     for name in (*question.evidence, *dict(question.given)):
         if name == decide:

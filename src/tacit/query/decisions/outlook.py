@@ -11,10 +11,10 @@ import numpy as np
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.value_node import ValueNode
+from tacit.query.asking.options import CompileOptions
 from tacit.query.decisions.chance_of_values import GOOD, Chance, chance_of_values
 from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 
 
