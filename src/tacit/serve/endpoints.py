@@ -136,8 +136,8 @@ SCHEMAS: dict[str, Schema] = {
 class Endpoint:
     """A question, the fields that it may have, of which only a query is needed, and the form of its answer.
 
-    One about `pairs` needs two rows. A `quick` one only runs the query: if it is small, and there is one row, that takes less time than to hand it over
-    to a thread.
+    One about `pairs` needs two rows. A `quick` one only runs the query: if it is small, and there is one row, that
+    takes less time than to hand it over to a thread.
     """
 
     path: str
