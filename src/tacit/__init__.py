@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
-    from tacit.query.ensembles.ensemble import Ensemble
+    from tacit.query.ensemble import Ensemble
 
 refuse_a_mixture()
 explain_former_modules()
@@ -108,7 +108,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "Ensemble": "tacit.query.ensembles.ensemble",
+    "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(
         ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"

@@ -18,6 +18,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.network", "tacit.views.drawing"),
     ("tacit.query.numbers.mixture", "tacit.views.densities"),
     ("tacit.query.answers.probabilities", "tacit.views.charts"),
+    ("tacit.query.answers.credible", "tacit.views.charts"),
     ("tacit.theory.explain", "tacit.views.charts"),
     ("tacit.theory.explain_difference", "tacit.views.charts"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
@@ -27,6 +28,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.tac", "tacit.theory.explain"),
     ("tacit.query.tac", "tacit.theory.explain_difference"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
+    ("tacit.query.ensemble", "tacit.io.formats.ensemble"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
     ("tacit.engines.choice", "tacit.engines.native.llvm"),  # loads llvmlite
 }
@@ -51,6 +53,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.query.numbers.continuous", "tacit.query.numbers.components"),  # loads scipy
     ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
+    ("tacit.query.user_query", "tacit.query.credible"),  # as for the methods that lead upwards
     ("tacit.cli", "tacit.cli.app"),  # typer is optional
     ("tacit.cli.commands.warm", "tacit.cli.shared.all_kernels"),  # loads numba
     ("tacit.cli.commands.batch", "tacit.cli.shared.batch_files"),  # loads pyarrow

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from tacit.compiler.operations import Axes, Axis
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 
 
@@ -81,6 +83,8 @@ class Builder:
         for axis, size in zip(factor.axes, factor.index.shape, strict=True):
             self.sizes.setdefault(axis, size)
         source = factor.source
+        if isinstance(source, ops.RowTable):
+            self.sizes.setdefault(source.variable, math.prod(self.shape(source.axes)))
         if isinstance(source, ops.Parameter) and not self.sizes.keys() >= set(source.axes):
             for axis, size in zip(source.axes, self._net.cpt(source.node).parts()[source.part].shape, strict=True):
                 self.sizes.setdefault(axis, size)
@@ -187,7 +191,7 @@ class Builder:
             states=self._states,
             owners=self.owners,
             largest=bool(question.best),
-            soft=question.soft,
+            soft=(*question.soft, *map(row_table, question.per_row)),
             hard=tuple(sorted(self.hard)),
             fixed=tuple(fixed),
             traced=traced,

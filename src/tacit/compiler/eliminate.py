@@ -129,7 +129,8 @@ class Elimination:
         """The factors of a regular node: none where its state is set, or sure."""
         if name in self.question.do or name in self.pruned.determined:
             return []
-        factors = initial.node_factors(self.net, name, self._readings, self.builder.names)
+        of_rows = name in self.question.per_row
+        factors = initial.node_factors(self.net, name, self._readings, self.builder.names, of_rows)
         values = [value for factor in factors if not self._is_one(value := self._restricted(factor))]
         if self.approach.copying and len(factors) == len(values) == 1 and known_function(self.net, name):
             self._functions[values[0]] = name

@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 
 from tacit.base.text import fresh_name
 from tacit.compiler.consistency import children
-from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter
+from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter, RowTable
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.model.densities import BaseDensity
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
@@ -63,13 +64,16 @@ class AxisNames:
         return name
 
 
-def node_factors(net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames) -> list[IndexedFactor]:
-    """The factors of a regular node over the full axes of its family."""
+def node_factors(
+    net: Model, name: str, readings: Mapping[str, Reading], names: AxisNames, of_rows: bool = False
+) -> list[IndexedFactor]:
+    """The factors of a regular node over the full axes of its family; of a table, those `of_rows` if these have one."""
     cpt, parents = net.cpt(name), net.parents(name)
     family = (*parents, name)
     match cpt:
         case CPT():
-            return _read_or_whole(name, Parameter(name, "table", family), cpt.table.shape, readings)
+            source = RowTable(row_table(name), family) if of_rows else Parameter(name, "table", family)
+            return _read_or_whole(name, source, cpt.table.shape, readings)
         case FunctionCPT():
             return _function(name, cpt, family, names)
         case NoisyOr():

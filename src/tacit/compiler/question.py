@@ -24,7 +24,8 @@ class Question:
     its parents given a part of the evidence: what is named beside it, and what earlier ones know.
 
     Variables that are `whole` index no tables, also where their state is known in every row: the parents of what has a
-    density, whose values are likelihoods of all their states.
+    density, whose values are likelihoods of all their states, and the families of what has a table of its own in every
+    row, as the nodes in `per_row`.
     """
 
     query: tuple[str, ...] = ()
@@ -39,6 +40,7 @@ class Question:
     by_row: bool = False
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
     whole: tuple[str, ...] = ()
+    per_row: tuple[str, ...] = ()
 
     @cached_property
     def indexed(self) -> frozenset[str]:

@@ -175,7 +175,8 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     if kind in DENSITIES:
-        parts = {part: item.array(part, _floats) for part in ("mean", "sd", "cov", "rate") if part in item.data}
+        one = (list, float, int, NoneType)  # a node without parents may have a single number
+        parts = {part: item.array(part, _floats, *one) for part in ("mean", "sd", "cov", "rate") if part in item.data}
         return DENSITIES[kind](**parts, learn=item.get("learn", bool), tie=item.get("tie", str, NoneType))
     known = ", ".join(("table, testing, function, noisy-or, mux", *DENSITIES))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected one of {known}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -273,6 +273,13 @@ class Model(Graph):
         """
         equal = {name: self.variable(name) for name in names}
         nodes = {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
+        return self._with_nodes(nodes, self.selection)
+
+    def with_unknown_tables(self, names: Iterable[str]) -> Self:
+        """A copy in which nothing is known of the tables of these nodes, and no state is impossible there."""
+        known = {name: self.node(name) for name in names}
+        shapes = {n: (*(self.variable(p).card for p in node.parents), node.variable.card) for n, node in known.items()}
+        nodes = {n: replace(node, cpt=CPT(np.full(shapes[n], np.nan))) for n, node in known.items()}
         return self._with_nodes(nodes, self.selection)
 
     def _with_nodes(self, nodes: Mapping[str, Node], selection: str) -> Self:

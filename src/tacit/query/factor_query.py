@@ -52,6 +52,8 @@ def compiled_graph(
     """A query of a graph. The parameters are those of `tacit.compile`."""
     if options.do:
         raise TacitError("do= needs a Bayesian network: a FactorGraph does not tell causes from effects")
+    if options.per_row:
+        raise TacitError("per_row= needs a Bayesian network: a FactorGraph has no CPTs")
     given, (model, true, log_scale) = checked_given(options.given), conditioned(graph)
     asked = compiled(FactorQuery, model, query, evidence, hard, replace(options, given={**given, **true}))
     for name in (*asked.question.query, *given):

@@ -40,6 +40,11 @@ def no_pause() -> None:
 
 def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
     """The posterior of every variable, each (rows, states), a `Mixture` of continuous ones: see `TAC.marginals`."""
+    return marginals_and_weights(query, evidence)[0]
+
+
+def marginals_and_weights(query: Query, evidence: EvidenceLike | None) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """The same, and of continuous variables, the posteriors (rows, components) of their parents' joint states."""
     known = query.read(evidence)
     rows = distinct(known)
     companion = companion_for(query, replace(query.question, query=()), rows.known)
@@ -49,17 +54,19 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
         first = next(iter(posteriors.values()))
         warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
     answers: dict[str, Any] = {}
+    weights: dict[str, Floats] = {}
     for name, array in posteriors.items():
         variable, posterior = query.network.variable(name), rows.for_all(array)
         if not variable.continuous:
             answers[name] = posterior
             continue
+        weights[name] = posterior
         column, index = known.columns.get(name), index_of(evidence, known.rows)
         density = query.network.density(name)
         for asked in variable.columns:
             if not (isinstance(column, DensityColumn) and column.knows(asked)):
                 answers[asked] = mixture(density, variable, [asked], posterior, column, index)
-    return answers
+    return answers, weights
 
 
 def marginals_under(under: UnderDraws[Query], evidence: EvidenceLike | None) -> dict[str, Floats]:

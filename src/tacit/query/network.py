@@ -45,7 +45,7 @@ if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.views.page import Explorer
 
 LITTLE_EFFORT = CompileOptions(effort="low")
-INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers"])  # not for tab completion
+INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers", "with_unknown_tables"])  # not for tab completion
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
 

@@ -19,6 +19,7 @@ from tacit.compiler.question import Question
 from tacit.evidence.read import read
 from tacit.model.elements.variable import Label
 from tacit.model.model import Model
+from tacit.query.row_tables import check_per_row
 
 DTYPES = ("float64", "float32")
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
@@ -35,6 +36,7 @@ class CompileOptions:
     order: Sequence[str] | None = None
     effort: str = "auto"
     threads: int | None = None
+    per_row: Sequence[str] = ()
 
     def checked(self, net: Model) -> Self:
         """Options that fit a network: an error where they do not, and names as tuples."""
@@ -49,7 +51,9 @@ class CompileOptions:
             dtype = str(np.dtype(self.dtype).name)
         if dtype not in DTYPES:
             raise TacitError(f"dtype is {self.dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
-        return replace(self, do=do, dtype=dtype, order=order)
+        per_row = _names(net, self.per_row, "per_row")
+        check_per_row(net, per_row, do)
+        return replace(self, do=do, dtype=dtype, order=order, per_row=per_row)
 
     def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
         """The program that answers a question about a network, and its plan."""
@@ -79,7 +83,8 @@ def checked_question(
                 f"{query!r} is the query, and its own number would be the answer; leave it out of evidence="
             )
         asked = net.parents(node)  # whose posterior weighs its densities
-    return Question(asked, tuple(dict.fromkeys((*maybe, *always, *done))), always, done, known)
+    observable = tuple(dict.fromkeys((*maybe, *always, *done)))
+    return Question(asked, observable, always, done, known, per_row=tuple(options.per_row))
 
 
 def checked_query(net: Model, query: Any) -> Asked:

@@ -47,6 +47,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> TAC: ...
 
 
@@ -63,6 +64,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> FactorQuery: ...
 
 
@@ -78,6 +80,7 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
+    per_row: Sequence[str] = (),
 ) -> TAC | FactorQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
@@ -111,13 +114,17 @@ def compile(
     threads
         How many threads the query may use, here and in `fit`. None: as many as the environment variable
         `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+    per_row
+        The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
+        (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
+        count, and need not be known.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
     """
-    options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)
@@ -174,6 +181,7 @@ class TAC(UserQuery):
         selection and inference, and hard evidence is a likelihood of 1.
         """
         self.require_posterior()
+        self.require_no_tables("a circuit")
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -238,6 +246,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain import explain, one_row
 
+        self.require_no_tables("an explanation")
         if not self.do:
             return explain(self, evidence, state, threshold)
         known = one_row(self.read(evidence))
@@ -275,6 +284,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain_difference import compare
 
+        self.require_no_tables("a comparison")
         return compare(self, first, second, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
@@ -342,6 +352,7 @@ class TAC(UserQuery):
         """
         from tacit.io.bridges.onnx import write_onnx
 
+        self.require_no_tables("an ONNX model")
         write_onnx(self, path)
 
     def _repr_html_(self) -> str:
@@ -353,6 +364,7 @@ class TAC(UserQuery):
                 "evidence": listed([name for name in self.evidence if name not in self.always_known]),
                 "always observed": listed(self.hard),
                 "set by intervention": listed(self.do),
+                "with a table in every row": listed(self.per_row),
                 "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
                 "operations": len(self.program),
                 "multiply-adds per row": cost.multiply_adds,

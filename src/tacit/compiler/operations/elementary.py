@@ -100,6 +100,15 @@ class Likelihood(Operation):
         return target.likelihoods(self.variable).reshape(setting.shape(self.axes))
 
 
+@dataclass(frozen=True, slots=True)
+class RowTable(Likelihood):
+    """The table of a node that every row brings along: likelihoods of the joint states of its family."""
+
+    @property
+    def of_density(self) -> bool:
+        return False
+
+
 class _LikelihoodStep(ArrayStep):
     def __init__(self, xp: ArrayLibrary, variable: str, shape: Sequence[int]) -> None:
         self._xp, self._variable, self._shape = xp, variable, shape
@@ -109,7 +118,7 @@ class _LikelihoodStep(ArrayStep):
         likelihood = frame.likelihood(self._variable)
         array = self._nothing if likelihood is None else likelihood
         own = self._xp.cast(array)
-        if len(self._shape) != 1:  # of the joint states of a density's parents
+        if len(self._shape) != 1:  # of the joint states of a density's parents, or of a family
             own = self._xp.reshape(own, (*self._shape, -1))
         return Value(own, floor=self._xp.likelihood_floor(array))
 

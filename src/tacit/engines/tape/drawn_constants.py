@@ -57,8 +57,9 @@ class DrawnConstants:
         constants = np.tile(tape.structural_constants(dtype), (len(self._draws), 1))
         for value, first in tape.constants:
             array = self._frame.values[value].array
-            size = array.size // len(self._draws) if value in self._differs else array.size
-            constants[:, first : first + size] = array.reshape(size, -1).T
+            draws = array.shape[-1] if value in self._differs else 1  # 1 also where no draw makes a difference
+            entries = array.reshape(-1, draws)
+            constants[:, first : first + len(entries)] = entries.T
         return constants
 
     def in_doubt(self, tape: Tape, dtype: np.dtype[np.floating], draw: int) -> bool:

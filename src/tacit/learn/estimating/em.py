@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tacit.base.archive import Arrays, require
 from tacit.base.floats import Floats
-from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
+from tacit.learn.checkpoint import is_number, list_of, read, vector, write
 from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.estimating.expected_counts import ExpectedCounts
@@ -26,13 +27,17 @@ FORMAT = "tacit-estimate-2"
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
-    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`)."""
+    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`).
+
+    `counts` are those with these numbers, once they are known; no file holds them.
+    """
 
     numbers: Floats
     history: list[float] = field(default_factory=list)
     log_likelihood: float = math.nan
     objective: float = -math.inf
     converged: bool = False
+    counts: ExpectedCounts | None = None
 
 
 def best(runs: Sequence[EMRun]) -> EMRun:
@@ -55,18 +60,27 @@ class EM:
 
     def run(self, runs: list[EMRun], after: Callable[[], None]) -> None:
         """Continue runs, in place, to their end; complete rows need one iteration. `after` is called after each."""
-        measured: dict[int, ExpectedCounts] = {}
         negligible = self.expectation.negligible
         while active := self.active(runs):
-            if fresh := [i for i in active if i not in measured]:
-                measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
-                for error in [error for i in fresh if (error := measured[i].impossible)]:
-                    raise error
-            numbers = [self.estimable.maximised(measured[i], runs[i].numbers, negligible) for i in active]
+            self.count(runs, [i for i in active if runs[i].counts is None])
+            before = {i: self._counts(runs[i]) for i in active}
+            numbers = [self.estimable.maximised(before[i], runs[i].numbers, negligible) for i in active]
             for i, new, counts in zip(active, numbers, self._measured(numbers), strict=True):
-                runs[i] = self._next(runs[i], measured[i], new, counts)
-                measured[i] = counts
+                runs[i] = self._next(runs[i], before[i], new, counts)
             after()
+
+    def count(self, runs: list[EMRun], which: Sequence[int]) -> None:
+        """Have some runs, in place, know the counts with their numbers; an error if a row is impossible."""
+        if which:
+            for i, counts in zip(which, self._measured([runs[i].numbers for i in which]), strict=True):
+                if counts.impossible:
+                    raise counts.impossible
+                runs[i] = replace(runs[i], counts=counts)
+
+    @staticmethod
+    def _counts(run: EMRun) -> ExpectedCounts:
+        assert run.counts is not None
+        return run.counts
 
     def active(self, runs: Sequence[EMRun]) -> list[int]:
         """The starts that go on."""
@@ -86,10 +100,10 @@ class EM:
         old = before.log_likelihood + self.estimable.log_prior(run.numbers)
         new = counts.log_likelihood + self.estimable.log_prior(numbers)
         if new == -math.inf or (new < old and tolerance):
-            return EMRun(run.numbers, history, history[-1], old, converged=True)
+            return EMRun(run.numbers, history, history[-1], old, converged=True, counts=before)
         gained = new - old > tolerance * abs(new)
         converged = not self.expectation.incomplete or (tolerance > 0 and not gained)
-        return EMRun(numbers, history, counts.log_likelihood, new, converged)
+        return EMRun(numbers, history, counts.log_likelihood, new, converged, counts)
 
 
 def write_runs(path: Path, key: str, runs: Sequence[EMRun]) -> None:

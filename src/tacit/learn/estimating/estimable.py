@@ -113,13 +113,13 @@ class Estimable:
                 unit.maximised(counts.moments, vector, negligible)
                 if isinstance(unit, FreeDensity)
                 else unit.maximised(counts.tables, vector, negligible)
-                for unit, vector in self._split(now)
+                for unit, vector in self.split(now)
             ]
         )
 
     def warn_collapsed(self, numbers: Floats) -> None:
         """Warn of densities whose variance was raised."""
-        for unit, vector in self._split(numbers):
+        for unit, vector in self.split(numbers):
             if not isinstance(unit, FreeDensity) or not (components := unit.collapsed(vector)):
                 continue
             name, part, states = unit.names[0], list(unit.free)[-1], ""
@@ -135,7 +135,7 @@ class Estimable:
 
     def log_prior(self, numbers: Floats) -> float:
         """The logarithm of the prior, up to a constant."""
-        return sum(unit.log_prior(vector) for unit, vector in self._split(numbers))
+        return sum(unit.log_prior(vector) for unit, vector in self.split(numbers))
 
     def filled(self, numbers: Floats) -> Network:
         """The network with such numbers."""
@@ -144,7 +144,7 @@ class Estimable:
     def _made(self, numbers: Floats) -> Network:
         cpts: dict[str, AnyCPT] = {}
         tables: dict[str, dict[str, Floats]] = {}
-        for unit, vector in self._split(numbers):
+        for unit, vector in self.split(numbers):
             if isinstance(unit, Causes):
                 cpts[unit.node] = unit.filled(vector)
                 continue
@@ -159,7 +159,8 @@ class Estimable:
             cpts[name] = CPT(parts["table"], cpt.learn, cpt.tie) if isinstance(cpt, CPT) else cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
-    def _split(self, numbers: Floats) -> list[tuple[Unit, Floats]]:
+    def split(self, numbers: Floats) -> list[tuple[Unit, Floats]]:
+        """Each unit with its numbers."""
         ends = np.cumsum([unit.size for unit in self.units])[:-1]
         return list(zip(self.units, np.split(numbers, ends), strict=True))
 

@@ -63,12 +63,7 @@ class FreeTable:
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
         """The most probable numbers; a row with a negligible count stays, or is uniform where it was never set."""
-        seen = np.zeros(self.given.shape)
-        for key in self.keys:
-            if key in counts:
-                seen += np.where(self.free, counts[key], 0.0)
-        few = seen.sum(axis=-1, keepdims=True) < negligible
-        totals = np.where(few, 0.0, seen) + self.prior
+        totals = self.counted(counts, negligible) + self.prior
         total = totals.sum(axis=-1, keepdims=True)
         left = 1 - np.where(self.free, 0.0, self.given).sum(axis=-1, keepdims=True)
         numbers = np.where(self.free, left * divide(totals, total, otherwise=0.0), self.given)
@@ -77,6 +72,15 @@ class FreeTable:
             unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(self.given.shape))
             numbers = np.where(total > 0, numbers, unseen)
         return numbers.ravel()
+
+    def counted(self, counts: Mapping[Key, Floats], negligible: float) -> Floats:
+        """The counts of free entries, of all tables together; a negligible row has none."""
+        seen = np.zeros(self.given.shape)
+        for key in self.keys:
+            if key in counts:
+                seen += np.where(self.free, counts[key], 0.0)
+        few = seen.sum(axis=-1, keepdims=True) < negligible
+        return np.where(few, 0.0, seen)
 
     def log_prior(self, numbers: Floats) -> float:
         """The logarithm of the prior, up to a constant."""
@@ -128,11 +132,15 @@ class Causes:
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
         """The numbers that the counts of effects, before and after each cause, make most probable."""
-        known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
-        seen = np.concatenate(self._outcomes(known, now), axis=1)
-        came, failed = np.where(seen.sum(axis=0) < negligible, 0.0, seen) + self.prior
+        came, failed = self.counted(counts, now, negligible) + self.prior
         total = came + failed
         return np.where(self.free & (total > 0), divide(came, total, otherwise=0.0), now)
+
+    def counted(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """How often each number brought about the effect, and did not: (2, numbers)."""
+        known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
+        seen = np.concatenate(self._outcomes(known, now), axis=1)
+        return np.where(seen.sum(axis=0) < negligible, 0.0, seen)
 
     def _outcomes(self, counts: list[Floats], now: Floats) -> list[Floats]:
         """How often the leak, and each cause, brought about the effect and did not: (2, numbers) for each of them."""
