@@ -109,11 +109,12 @@ class Prediction:
         numbers = [(self._number(float(one.without[i])), f"{round(one.weight[i], 9) + 0.0:+.3g}") for one in largest]
         body = [(one.name, in_words(one.value), *both) for one, both in zip(largest, numbers, strict=True)]
         what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
+        nats = "" if self.classes is None else " (nats)"
         hidden = len(self.features) - len(largest)
         return Grid(
             [("feature", "value", "without it", "weight" if self.classes else "difference")],
             body,
-            title=f"What each feature adds to {what}, given the others",
+            title=f"What each feature adds to {what}, given the others{nats}",
             note=f"... and {hidden} more, which add less" if hidden > 0 else "",
         )
 

@@ -223,7 +223,7 @@ class Explanation:
             idle = []  # a table needs some line
         shown = [one for one in shown if one.name not in idle]
         body = [_line(one, state) for one in (*shown[:MAX_SHOWN], *filter(None, [self.together]))]
-        title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others"
+        title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others (nats)"
         notes = [_more(len(shown), "smaller weights"), of_no_weight(idle)]
         note = "; ".join(filter(None, notes))
         return Grid([("finding", "without it", "weight")], body, title=title, note=note)
