@@ -41,9 +41,7 @@ def test_how_sure_the_reversal_is():
     patients = kidney.patients()
     assert len(patients["size"]) == 700
     found = kidney.how_sure(draws=2000)
-    rng = np.random.default_rng(
-        1
-    )  # by hand: a beta distribution for each treatment and size
+    rng = np.random.default_rng(1)  # by hand: a beta distribution for each treatment and size
     counts = np.array([[[81, 6], [234, 36]], [[192, 71], [55, 25]]])
     rate = rng.beta(counts[..., 0] + 0.5, counts[..., 1] + 0.5, (20_000, 2, 2))
     better = rate[..., 0] > rate[..., 1]
