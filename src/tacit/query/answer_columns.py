@@ -19,10 +19,10 @@ from tacit.model.densities import Density
 from tacit.model.elements.variable import Variable
 from tacit.query.answers.answer import Answer, quietly
 from tacit.query.answers.probabilities import joint_columns
+from tacit.query.asking.options import checked_query
 from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 from tacit.query.numbers.mixture import IN_FILES
-from tacit.query.options import checked_query
 from tacit.query.tac import TAC
 
 MAX_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte

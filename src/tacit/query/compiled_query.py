@@ -30,8 +30,8 @@ from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.query.options import Asked, CompileOptions
-from tacit.query.row_tables import RowTables, with_tables
+from tacit.query.asking.options import Asked, CompileOptions
+from tacit.query.asking.row_tables import RowTables, with_tables
 
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
