@@ -19,6 +19,7 @@ from tacit.evidence.summaries.observed_states import (
     SpoiltNumbersWarning,
 )
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
+from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.factor_graph import FactorGraph
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.ensemble import Ensemble
 
 refuse_a_mixture()
@@ -55,6 +57,7 @@ __all__ = [
     "Circuit",
     "CollapsedDensityWarning",
     "ConstantColumnWarning",
+    "DecisionQuery",
     "DefaultBinsWarning",
     "Density",
     "Discovery",
@@ -74,6 +77,7 @@ __all__ = [
     "Mux",
     "Network",
     "NetworkError",
+    "NoAdjustmentWarning",
     "NoisyOr",
     "ObservedQueryWarning",
     "OpenIntervalWarning",
@@ -108,6 +112,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
+    "DecisionQuery": "tacit.query.decisions.decision_query",
     "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(
@@ -116,7 +121,20 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }
-MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "serve", "sklearn", "spark", "theory", "torch")
+MODULES = (
+    "causal",
+    "dask",
+    "drawing",
+    "learn",
+    "plot",
+    "ray",
+    "semantics",
+    "serve",
+    "sklearn",
+    "spark",
+    "theory",
+    "torch",
+)
 LATER = {"circuit": "tacit.engines.circuit", **{name: f"tacit.{name}" for name in MODULES}}
 
 

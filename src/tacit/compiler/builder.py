@@ -16,7 +16,8 @@ from tacit.compiler.factors import AxisNames, IndexedFactor, places
 from tacit.compiler.operations import Axes, Axis
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
-from tacit.compiler.question import Question, row_table
+from tacit.compiler.question import Question
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 
 

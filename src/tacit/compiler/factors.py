@@ -23,9 +23,10 @@ from tacit.base.text import fresh_name
 from tacit.compiler.consistency import children
 from tacit.compiler.operations import ONE, ZERO, Axes, Axis, Likelihood, Parameter, RowTable
 from tacit.compiler.prune import Pruned
-from tacit.compiler.question import Question, row_table
+from tacit.compiler.question import Question
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.model.densities import BaseDensity
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 

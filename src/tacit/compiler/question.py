@@ -6,11 +6,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 
-def row_table(name: str) -> str:
-    """The column of evidence with the tables of a node, one for each row."""
-    return f"{name}.table"
-
-
 @dataclass(frozen=True)
 class Question:
     """p*(query, evidence) for all states of the query variables; without any, p*(evidence).

@@ -30,8 +30,8 @@ from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.query.options import Asked, CompileOptions
-from tacit.query.row_tables import RowTables, with_tables
+from tacit.query.asking.options import Asked, CompileOptions
+from tacit.query.asking.row_tables import RowTables, with_tables
 
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
@@ -296,6 +296,10 @@ def check_families(query: CompiledQuery, new: Model) -> None:
         before = f"was {old.selection!r} when the query was compiled"
         raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
     for name in query.program.states:
+        if name not in new:
+            raise NetworkError(
+                f"the other network has no variable {name!r}, which the query asks about; compile it again"
+            )
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):

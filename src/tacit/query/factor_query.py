@@ -10,7 +10,7 @@ from tacit.base.errors import TacitError
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.query.answers.answer import Answer
-from tacit.query.options import CompileOptions, checked_given
+from tacit.query.asking.options import CompileOptions, checked_given
 from tacit.query.query import DEFAULTS, compiled
 from tacit.query.user_query import UserQuery
 

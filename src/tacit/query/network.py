@@ -21,19 +21,21 @@ from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.evidence.summaries.column_summary import summary_of
 from tacit.evidence.summaries.discretizing import How, discretize, warn_of_default_bins
 from tacit.evidence.summaries.observed_states import observed_states, warn_of_states
+from tacit.model.adjustment import adjustment_set
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
 from tacit.model.densities import AnyDensity
 from tacit.model.elements.intervals import Edges, checked_edges
 from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.model.graph import Node, in_topological_order, parents_of
+from tacit.model.mechanisms import with_mechanisms
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.query.answers.probabilities import Information, Marginals, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
+from tacit.query.asking.options import Asked, CompileOptions, checked_query
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
-from tacit.query.options import Asked, CompileOptions, checked_query
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 
@@ -106,6 +108,47 @@ class Network(Model):
             raise NetworkError(f"do takes a mapping from variables to states, got {shown(states)}")
         fixed = {name: _fixed(self.variable(self.named(name)), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
+
+    def mechanisms(self, kind: str = "response") -> Self:
+        """A network that answers as this one does, and in which all that is random are roots.
+
+        Each random node with parents becomes a function of them and of a new root, `NAME.response`. Questions about
+        what would have been need that: `tacit.compile(..., would=[...])`. **The choice is an assumption**: the tables
+        do not say how chance works, and other mechanisms with the same tables answer such questions in another way.
+        `tacit.causal.bounds` says how far apart these answers can be.
+
+        Parameters
+        ----------
+        kind
+            "response": chance answers every state of the parents by itself, so that a state of the root is a function
+            of the parents. Their number grows exponentially with the states of the parents. "monotone": chance is a
+            level between 0 and 1, and the node has the state that is the quantile of this level. Where a parent's next
+            state makes higher states more probable, it then never brings about a lower one: refused where it does not
+            make them all more, or all less, probable.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones().mechanisms()
+        >>> net.parents("recovery"), len(net.states("recovery.response"))
+        (('size', 'treatment', 'recovery.response'), 16)
+        >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # as before
+        array([0.78 , 0.826])
+        """
+        return with_mechanisms(self, kind)
+
+    def adjustment(
+        self, x: str | Iterable[str], y: str | Iterable[str], latent: Iterable[str] = ()
+    ) -> tuple[str, ...] | None:
+        """Variables to adjust for, so that the effect of setting `x` on `y` can be told from what is merely observed.
+
+        That is P(y | do(x)) = sum over z of P(y | x, z) P(z). None of the variables could be left out; there may be
+        other sets. Where there is no such set among the variables that are not `latent`, the answer is None, and a
+        `NoAdjustmentWarning` says why; the effect may be identifiable in other ways.
+
+        >>> from tacit import examples
+        >>> examples.kidney_stones().adjustment("treatment", "recovery")
+        ('size',)
+        """
+        return adjustment_set(self, self._names(x), self._names(y), self._names(latent))
 
     def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
         """P*(q) for every row of evidence: (rows, states of the query).

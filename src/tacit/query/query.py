@@ -27,12 +27,12 @@ from tacit.model.model import Model
 from tacit.query.answers.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.answers.probabilities import Probabilities, index_of, wants_labels, with_labels
 from tacit.query.answers.selection import join_rows, no_rows, selected_rows
+from tacit.query.asking.options import CompileOptions, checked_query, checked_question
 from tacit.query.compiled_query import CompiledQuery, check_families, check_same_structure, possible_again
 from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.mixture import Mixture
 from tacit.query.one_row import OneRow
-from tacit.query.options import CompileOptions, checked_query, checked_question
 from tacit.query.under_draws import UnderDraws
 
 Q = TypeVar("Q", bound="Query")

@@ -20,15 +20,17 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.selection import Selected
+from tacit.query.asking.counterfactual import counterfactual
+from tacit.query.asking.options import CompileOptions
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import means, quantiles
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -48,7 +50,26 @@ def compile(
     effort: str = ...,
     threads: int | None = ...,
     per_row: Sequence[str] = ...,
+    would: Sequence[str] = ...,
 ) -> TAC: ...
+
+
+@overload
+def compile(
+    net: Network,
+    query: None = ...,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    *,
+    decide: str,
+) -> DecisionQuery: ...
 
 
 @overload
@@ -70,7 +91,7 @@ def compile(
 
 def compile(
     net: Network | FactorGraph,
-    query: str | Sequence[str] | None,
+    query: str | Sequence[str] | None = None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
     do: Sequence[str] = (),
@@ -81,7 +102,10 @@ def compile(
     effort: str = "auto",
     threads: int | None = None,
     per_row: Sequence[str] = (),
-) -> TAC | FactorQuery:
+    would: Sequence[str] = (),
+    *,
+    decide: str | None = None,
+) -> TAC | FactorQuery | DecisionQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -118,13 +142,37 @@ def compile(
         The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
         (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
         count, and need not be known.
+    would
+        The variables of a question about what would have been. The evidence is what was; rows also say, in a column
+        `X.would`, which state X would have been in, and the answer is that of the world which shares everything random
+        with this one. Variables that this may change have a counterpart `Y.would`, and must be functions of their
+        parents: see `Network.mechanisms`.
+    decide
+        In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
+        network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
+    >>> net = tacit.Network()
+    >>> net.add("Drug", cpt=[0.5, 0.5])
+    >>> net.add("Luck", cpt=[0.3, 0.7])
+    >>> net.add("Cured", ["Drug", "Luck"], cpt=[[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    >>> tac = tacit.compile(net, query="Cured", evidence=["Drug", "Cured"], would=["Drug"])
+    >>> tac.posterior({"Drug": "true", "Cured": "true", "Drug.would": "false"})  # cured by the drug, or anyway?
+    array([[0.3, 0.7]])
     """
     options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
+    if decide is not None:
+        from tacit.query.decisions.decision_query import compiled_decision
+
+        if query is not None or would:
+            other = "would" if query is None else "query"
+            raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
+        return compiled_decision(net, decide, evidence, hard, options)
+    if would:
+        return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)

@@ -20,6 +20,7 @@ from tacit.query.answers.answer import Answer
 from tacit.query.answers.selection import join_rows
 from tacit.query.assignments import Labels
 from tacit.query.marginals import information as information_of
+from tacit.query.marginals import marginals_and_weights
 from tacit.query.network import Network
 from tacit.query.numbers.mixture import IN_FILES
 from tacit.query.sensitivity import Entry
@@ -157,16 +158,20 @@ def marginals(task: QueryTask) -> dict[str, Any]:
     named = task.net.variables if task.fields.variables is None else task.fields.variables
     wanted = [name for name in named if not task.columns(name)]
     columns = [column for name in named for column in task.columns(name)]
-    states = sum(task.net.variable(name).card for name in wanted) + len(IN_FILES) * len(columns)
+    mixed = (
+        list(dict.fromkeys(task.net.named(name) for name in named if task.columns(name))) if task.fields.weights else []
+    )
+    states = sum(task.net.variable(name).card for name in (*wanted, *mixed)) + len(IN_FILES) * len(columns)
     task.require_few(states)  # before anything is compiled
     tac = task.queries.of_all()
     task.require_few(states + task.test_numbers(tac))
     numbers: dict[str, list[Floats]] = {column: [] for column in columns}
-    posteriors, answers = [], []
+    posteriors, weights, answers = [], [], []
     for block in task.blocks(tac):
         answers.append(tac.ask(block, selected=task.fields.tests))
         task.deadline.check()
-        every: dict[str, Any] = tac.marginals(block)
+        every, components = marginals_and_weights(tac, block)
+        weights.append(components)
         posteriors.append({name: every[name] for name in wanted})
         for column in columns:  # there is nothing to say of one that is known in all rows
             known = column not in every
@@ -176,6 +181,11 @@ def marginals(task: QueryTask) -> dict[str, Any]:
     return {
         "posteriors": {name: _joined(block[name] for block in posteriors) for name in wanted},
         **({"numbers": {name: _summaries(blocks) for name, blocks in numbers.items()}} if columns else {}),
+        **(
+            {"weights": {name: _joined(block[name] for block in weights) for name in mixed}}
+            if task.fields.weights
+            else {}
+        ),
         "log_evidence": _joined(answer.log_evidence for answer in answers),
         **_tests(task, answers),
     }

@@ -65,6 +65,7 @@ EVIDENCE = {
     ),
 }
 QUERY = {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+WITH_WEIGHTS = TRUTH | {"description": "Also say how likely each joint state of a continuous variable's parents is."}
 WITH_TESTS = TRUTH | {"description": "Also say how testing nodes were decided."}
 
 SCHEMAS: dict[str, Schema] = {
@@ -181,13 +182,22 @@ ENDPOINTS = (
         "/api/marginals",
         answers.marginals,
         "The posteriors of all variables",
-        {"variables": _list(TEXT, "The variables that are wanted; all, if left out."), "tests": WITH_TESTS},
+        {
+            "variables": _list(TEXT, "The variables that are wanted; all, if left out."),
+            "tests": WITH_TESTS,
+            "weights": WITH_WEIGHTS,
+        },
         _with(
             _with_tests(
                 posteriors=_by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
                 log_evidence=LOG_EVIDENCE,
             ),
             numbers=_by_name(_ref("Numbers"), "Of each column of the continuous variables, if there are any."),
+            weights=_by_name(
+                _list(_list(NUMBER)),
+                "Of each continuous variable: for each row, the posterior of each joint state of its parents, the last "
+                "parent fastest.",
+            ),
         ),
     ),
     Endpoint(

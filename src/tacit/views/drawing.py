@@ -27,8 +27,8 @@ from tacit.evidence.read import EvidenceLike, read
 from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
 from tacit.query.answers.answer import ImpossibleEvidenceWarning
+from tacit.query.asking.options import CompileOptions
 from tacit.query.marginals import marginals
-from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.views.curves import Column, Curves
 from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch

@@ -10,34 +10,29 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial, reduce
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
 from tacit.engines import engine_for_many_passes
-from tacit.engines.engine import Engine, Sweep
+from tacit.engines.draws import Draws
+from tacit.engines.engine import Engine, Sweep, WeightedRows
 from tacit.engines.results import Array
-from tacit.evidence.column import blocks
 from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.estimating.density_forms import expected_moments, log_likelihood
-from tacit.learn.estimating.expected_counts import ExpectedCounts, Tables
+from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers
 from tacit.learn.estimating.first_pass import RowTotals, ScannedRows
 from tacit.learn.estimating.moments import Moments
 from tacit.learn.estimating.sources import RowBatch
 from tacit.learn.estimating.units import log_sum
 from tacit.learn.partitions import Broadcast, Distributed
-from tacit.model.cpt import THRESHOLDS
-from tacit.model.densities import AnyDensity
 from tacit.query.network import Network
 from tacit.query.query import Query, compiled
-
-Densities = Mapping[str, AnyDensity]
 
 # Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
 # row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
@@ -45,10 +40,6 @@ Densities = Mapping[str, AnyDensity]
 MIN_TRUSTED_EXPONENT, MIN_TRUSTED_WEIGHT = -700, 2.0**-40
 NEVER_TRUSTED = 1  # no probability is 2**1
 NEGLIGIBLE = 1e-70  # times all rows
-
-
-def _add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) -> list[ExpectedCounts]:
-    return [a + b for a, b in zip(first, second, strict=True)]
 
 
 def _totals_of(rows: ScannedRows, number: int | None) -> RowTotals:
@@ -72,35 +63,39 @@ class ExpectationStep:
         """The count of a parent state below which it may be due to underflow alone."""
         return NEGLIGIBLE * self.totals.rows if self.incomplete else 0.0
 
-    def counts(self, nets: Sequence[Network]) -> list[ExpectedCounts]:
-        """The counts of all rows, with the numbers of each network."""
-        counts = self.totals.complete
-        moments = self._complete_moments
-        complete = [ExpectedCounts(counts, self._complete_log_likelihood(net), moments=moments) for net in nets]
+    def counts(self, numbers: Numbers) -> ExpectedCounts:
+        """The counts of all rows, with each of several sets of numbers."""
+        complete = self._complete(numbers)
         if not self.incomplete:
             return complete
         parameters = self._query.get().program.parameters
-        numbers = [{(node, part): net.cpt(node).parts()[part] for node, part in parameters} for net in nets]
-        densities = [{name: net.density(name) for name in net.continuous} for net in nets]
-        both = list(zip(numbers, densities, strict=True))
-        learned = frozenset(self.totals.densities)
-        work = partial(_expected_in_part, query=self._query, numbers=both, seen=self.totals.seen, learned=learned)
-        totals = self.scanned.sum(work, _add_each)
-        return [
-            counted + replace(expected, tables={key: tables[key] * table for key, table in expected.tables.items()})
-            for counted, tables, expected in zip(complete, numbers, totals, strict=True)
-        ]
+        tables = {key: table for key, table in numbers.draws.tables.items() if key in parameters}
+        read = Numbers(Draws(len(numbers), tables), numbers.densities)
+        work = partial(_expected_in_part, query=self._query, numbers=read, learned=frozenset(self.totals.densities))
+        incomplete: ExpectedCounts = self._rows.sum(work, operator.add)
+        return complete + incomplete
 
-    def _complete_log_likelihood(self, net: Network) -> float:
-        logs = [log_sum(table, net.table(name)) for (name, _), table in self.totals.complete.items()]
-        logs += [log_likelihood(net.density(name), moments) for name, moments in self._complete_moments.items()]
-        return sum(logs, self.totals.fixed)
+    def _complete(self, numbers: Numbers) -> ExpectedCounts:
+        """What complete rows count for."""
+        sets, totals = len(numbers), self.totals
+        logs = np.full(sets, totals.fixed)
+        for key, counts in totals.complete.items():
+            table = numbers.draws.tables.get(key)
+            logs += log_sum(counts, self.structure.table(key[0])[None] if table is None else table)
+        for name, moments in self._complete_moments.items():
+            logs += [log_likelihood(densities[name], moments) for densities in numbers.densities]
+        tables = {key: np.broadcast_to(own, (sets, *own.shape)) for key, own in totals.complete.items()}
+        return ExpectedCounts(tables, logs, [self._complete_moments] * sets)
 
     @cached_property
     def _complete_moments(self) -> dict[str, Moments]:
         """The moments of the densities that complete rows have numbers of."""
         by_density = self.totals.densities.items()
         return {name: totals.complete for name, totals in by_density if totals.complete.weight.any()}
+
+    @cached_property
+    def _rows(self) -> Distributed[IncompleteRows]:
+        return self.scanned.map(partial(_incomplete, seen=self.totals.seen))
 
     @cached_property
     def _query(self) -> Broadcast[Query]:
@@ -113,52 +108,102 @@ class ExpectationStep:
         return self.scanned.broadcast(query.with_network(query.network, engine=engine))
 
 
+@dataclass(eq=False)
+class Block:
+    """Some rows, and the same for an engine, once it is known what density their numbers have."""
+
+    batch: RowBatch
+    data: WeightedRows | None = None
+
+
+class IncompleteRows:
+    """The incomplete rows of a part in blocks, which stay in memory if the rows do."""
+
+    def __init__(self, rows: ScannedRows, seen: frozenset[str]) -> None:
+        self.rows, self._seen = rows, seen
+        self._kept: list[Block] | None = None
+
+    def blocks(self, size: int) -> Iterable[Block]:
+        """Blocks of at most so many rows."""
+        if self._kept is not None:
+            return self._kept
+        made = (Block(some) for batch in self.rows.buffer for some in batch.only(self._seen).blocks(size))
+        if isinstance(self.rows.buffer, list):
+            self._kept = list(made)
+            return self._kept
+        return made
+
+
+def _incomplete(rows: ScannedRows, number: int | None, *, seen: frozenset[str]) -> IncompleteRows:
+    return IncompleteRows(rows, seen)
+
+
 def _expected_in_part(
-    rows: ScannedRows,
-    number: int | None,
-    *,
-    query: Broadcast[Query],
-    numbers: Sequence[tuple[Tables, Densities]],
-    seen: frozenset[str],
-    learned: frozenset[str],
-) -> list[ExpectedCounts]:
-    """The log-likelihood of the incomplete rows of a part, with several sets of numbers, and its derivatives by all."""
-    if not rows.totals.batches:
-        return [ExpectedCounts() for _ in numbers]
-    engine = query.get().engine().runner(rows.totals.count, Sweep.FORWARD, Sweep.HELD).clone()
-    totals = []
-    for tables, densities in numbers:
-        engine.update(tables, {})
-        try:
-            counts = (_expected(batch.only(seen), engine, densities, learned) for batch in rows.buffer)
-            totals.append(reduce(operator.add, counts))
-        except EvidenceError as error:  # whether that is the end, depends on the numbers
-            placed = error if number is None else in_partition(error, number)
-            totals.append(ExpectedCounts({}, -math.inf, placed))
-    return totals
+    rows: IncompleteRows, number: int | None, *, query: Broadcast[Query], numbers: Numbers, learned: frozenset[str]
+) -> ExpectedCounts:
+    """The counts of the incomplete rows of a part."""
+    total, scanned = ExpectedCounts.none(len(numbers)), rows.rows.totals
+    if not scanned.batches:
+        return total
+    engine = query.get().engine().runner(scanned.count, Sweep.FORWARD, Sweep.HELD).clone()
+    counting = Counting(engine, numbers, learned)
+    for block in rows.blocks(engine.gradient_chunk):
+        total += counting.of(block)
+    if number is None:
+        return total
+    return replace(total, impossible={i: in_partition(error, number) for i, error in total.impossible.items()})
 
 
-def _expected(batch: RowBatch, engine: Engine, densities: Densities, learned: frozenset[str]) -> ExpectedCounts:
-    """The log-likelihood of a batch, its derivatives by all tables, and the moments of `learned` densities."""
-    total, least = ExpectedCounts(), _trusted_from(engine.program, batch.weights)
-    for place, block in blocks(batch.columns, batch.rows, engine.gradient_chunk):
-        columns = bound(block.columns, densities)
-        result, imprecise = engine.run_trusting(columns, block.rows, least)
-        weights = batch.weights[place]
+class Counting:
+    """The counts of rows with several sets of numbers: at once where the engine can, and else of one after the other.
+
+    Derivatives by the tables, times their entries, are counts.
+    """
+
+    def __init__(self, engine: Engine, numbers: Numbers, learned: frozenset[str]) -> None:
+        self._engine, self._numbers, self._learned = engine, numbers, learned
+
+    def of(self, block: Block) -> ExpectedCounts:
+        """The counts of some rows, their log-likelihood, and the moments of `learned` densities."""
+        batch, sets = block.batch, range(len(self._numbers))
+        if any(column.variable.name in self._learned for column in density_columns(batch.columns)):
+            return ExpectedCounts.stacked([self._alone(i, batch) for i in sets])
+        if block.data is None:
+            columns, least = (
+                bound(batch.columns, self._numbers.densities[0]),
+                _trusted_from(self._engine.program, batch.weights),
+            )
+            block.data = WeightedRows(columns, batch.rows, batch.weights, least)
+        sums = self._engine.log_sums(block.data, self._numbers.draws)
+        if sums is None:
+            return ExpectedCounts.stacked([self._alone(i, batch) for i in sets])
+        scale = float((batch.weights * scale_of(block.data.columns, batch.rows)).sum())
+        tables = {key: np.multiply(self._numbers.draws.tables[key], own) for key, own in sums.tables.items()}
+        found = ExpectedCounts(tables, sums.logs + scale, [{} for _ in sets])
+        if not sums.doubtful.any():
+            return found
+        return ExpectedCounts.stacked([self._alone(i, batch) if sums.doubtful[i] else found.take([i]) for i in sets])
+
+    def _alone(self, i: int, block: RowBatch) -> ExpectedCounts:
+        """The same with one set of numbers, row by row where digits may be lost."""
+        engine, weights = self._engine, block.weights
+        tables, slopes = self._numbers.draws.of(i)
+        engine.update(tables, slopes)
+        columns = bound(block.columns, self._numbers.densities[i])
+        result, imprecise = engine.run_trusting(columns, block.rows, _trusted_from(engine.program, weights))
         mantissa, counted = result.joint[0], weights > 0
         for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
-            raise batch.impossible(place.start + row)
+            return ExpectedCounts({}, np.array([-math.inf]), [{}], {0: block.impossible(row)})
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         logs += scale_of(columns, block.rows)
         seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
         gradients = engine.gradients(
             columns, block.rows, seeds, result.exponent, through_selection=False, imprecise=imprecise
         )
-        tables = {key: derivative for key, derivative in gradients.tables.items() if key[1] != THRESHOLDS}
-        numbers = [column for column in density_columns(columns) if column.variable.name in learned]
-        moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in numbers}
-        total += ExpectedCounts(tables, float((weights * logs).sum()), moments=moments)
-    return total
+        counts = {key: (tables[key] * own)[None] for key, own in gradients.tables.items() if key in tables}
+        found = [column for column in density_columns(columns) if column.variable.name in self._learned]
+        moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in found}
+        return ExpectedCounts(counts, np.array([float((weights * logs).sum())]), [moments])
 
 
 def _moments(column: DensityColumn, derivatives: Mapping[str, Array], weights: Floats) -> Moments:

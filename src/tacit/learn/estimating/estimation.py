@@ -221,9 +221,8 @@ class Estimation:
             session.checkpoint(last=not em.active(runs))
 
         interrupted = session.run(lambda: em.run(runs, after))
-        em.count(runs, [i for i, run in enumerate(runs) if run is best(runs) and run.counts is None])
         run = best(runs)
-        assert run.counts is not None
+        counts = em.counts(run)
         self.line.end(f"log-likelihood {run.log_likelihood:.8g} after {plural(len(run.history), 'iteration')}")
         estimable.warn_collapsed(run.numbers)
         return Estimate(
@@ -234,6 +233,6 @@ class Estimation:
             parameters=self.estimable.count,
             converged=run.converged,
             seconds=time.monotonic() - options.started,
-            posterior=NumbersPosterior.of(estimable, run.numbers, run.counts, expectation.negligible),
+            posterior=NumbersPosterior.of(estimable, run.numbers, counts, expectation.negligible),
             interrupted=interrupted,
         )

@@ -18,7 +18,7 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
-from tacit.evidence.column import Column, Evidence, take
+from tacit.evidence.column import Column, Evidence, blocks, take
 from tacit.evidence.column_names import UnusedColumnWarning, listed_columns, warn_missing
 from tacit.evidence.density_column import DensityColumn, density_columns
 from tacit.evidence.read import is_frame, named_columns, read, without_columns
@@ -55,6 +55,11 @@ class RowBatch:
 
     def take(self, rows: NDArray[np.int64]) -> RowBatch:
         return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.file)
+
+    def blocks(self, size: int) -> Iterator[RowBatch]:
+        """Blocks of at most so many rows."""
+        for some, block in blocks(self.columns, self.rows, size):
+            yield RowBatch(block.columns, self.weights[some], self.numbers[some], self.file)
 
     def only(self, names: Container[str]) -> RowBatch:
         """The rows with some of the columns."""

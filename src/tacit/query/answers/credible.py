@@ -69,6 +69,12 @@ class Credible(Generic[P_co]):
     def __len__(self) -> int:
         return len(self._labelled["mean"])
 
+    def plot(self, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw the means with their intervals: see `tacit.plot.posterior`. It needs matplotlib."""
+        from tacit.views.charts import posterior
+
+        return posterior(self, ax, width)
+
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, and columns `mean`, `low` and `high` for each state.
 

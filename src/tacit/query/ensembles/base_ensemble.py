@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, overload
 
@@ -107,6 +107,13 @@ class BaseEnsemble(Generic[M]):
         count = len(range(len(self))[which])
         return type(self)(self.network, parts, slopes, causes, self.dirichlets, count)  # type: ignore[arg-type]
 
+    def moved_to(self, network: M, without: Collection[str] = ()) -> Self:
+        """The same draws in a network with further nodes, and with some nodes that have one table in all draws."""
+        parts = {key: own for key, own in self.parts.items() if key[0] not in without}
+        slopes = {name: own for name, own in self.slopes.items() if name not in without}
+        causes = {name: own for name, own in self.causes.items() if name not in without}
+        return type(self)(network, parts, slopes, causes, count=len(self))
+
     @cached_property
     def differing(self) -> tuple[str, ...]:
         """The nodes whose numbers differ."""
@@ -188,4 +195,6 @@ def _check_same(first: Model, net: Model, i: int) -> None:
             if told(net, name) != told(first, name):
                 raise NetworkError(f"node {name!r}: network {i} and network 0 differ in its {what}; "
                                    "an ensemble has networks of one structure")  # fmt: skip
+    if net.value_nodes != first.value_nodes:
+        raise NetworkError(f"network {i} and network 0 have other value nodes; an ensemble has draws of probabilities")
     net.require_numbers(net.variables)

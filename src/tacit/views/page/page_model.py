@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.base.errors import NetworkError, TooLargeError
+from tacit.base.errors import TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
@@ -16,7 +16,15 @@ from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.places import places, tests_per_state
-from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
+from tacit.views.page.programs import (
+    PageTables,
+    add_small_tables,
+    plain_density,
+    plain_program,
+    plain_tests,
+    rule_table,
+    why_not_set,
+)
 from tacit.views.words import intervals
 
 FORMAT = "tacit-page-1"
@@ -32,7 +40,6 @@ MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
     """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
     net.require_numbers()
-    _refuse_densities(net)
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
     return {
@@ -49,28 +56,25 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
     }
 
 
-def _refuse_densities(net: Model) -> None:
-    """Refuse continuous variables, for which the page has neither a card nor a curve."""
-    for name in net.continuous[:1]:
-        remedy = "net.plot(evidence) draws its curve, and bins= in place of the density makes it one of intervals"
-        raise NetworkError(f"node {name!r} has a density, which the explorer page cannot show yet; {remedy}")
-
-
 def _interesting(net: Model) -> str:
     """The variable that the most others lead to, of those that a test has a say in, if there are any: the last one."""
     tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
-    candidates = [name for name in reversed(net.variables) if not tested or name in tested]
+    with_states = [name for name in reversed(net.variables) if not net.variable(name).continuous]
+    candidates = [name for name in with_states if not tested or name in tested] or with_states or net.variables
     return max(candidates, key=lambda name: len(net.ancestors(name)))
 
 
 def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:
-    states = [str(state) for state in net.states(name)]
+    density = plain_density(net, name)
+    states = [] if density else [str(state) for state in net.states(name)]
     shown = {**dict(zip(states, intervals(states) or states, strict=True)), **captions.states.get(name, {})}
     bins = net.bins(name)
     return {
         "name": name,
         "label": captions.labels.get(name, name),
         "group": captions.groups.get(name),
+        "card": net.variable(name).card,
+        "density": density,
         "names": states,
         "states": [shown[state] for state in states],
         "bins": None if bins is None else edges_to_json(bins),

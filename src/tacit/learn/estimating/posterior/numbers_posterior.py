@@ -34,15 +34,16 @@ class NumbersPosterior:
 
     @classmethod
     def of(cls, estimable: Estimable, numbers: Floats, counts: ExpectedCounts, negligible: float) -> NumbersPosterior:
-        """That of estimated numbers, given the counts with them."""
+        """That of estimated numbers, given the counts with them, which are the only set."""
         parts: list[Part] = []
+        tables, (moments,) = {key: table[0] for key, table in counts.tables.items()}, counts.moments
         for unit, now in estimable.split(numbers):
             if isinstance(unit, FreeDensity):
-                parts.append(DensityPosterior.of(unit, counts.moments, now, negligible))
+                parts.append(DensityPosterior.of(unit, moments, now, negligible))
             elif isinstance(unit, Causes):
-                parts.append(CausesPosterior.of(unit, counts.tables, now, negligible))
+                parts.append(CausesPosterior.of(unit, tables, now, negligible))
             else:
-                parts.append(table_posterior(unit, counts.tables, now, negligible))
+                parts.append(table_posterior(unit, tables, now, negligible))
         return cls(estimable.filled(numbers), tuple(parts))
 
     def draws(self, n: int, seed: int) -> Ensemble:

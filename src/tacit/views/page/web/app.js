@@ -134,7 +134,7 @@ function goTo(i, { map, camera, cards }) {
   if (cards.visible) {
     cards.update();
     cards.reveal(i);
-    cards.parts[i].list.rows[cards.parts[i].list.shown[0]].control.focus({ preventScroll: true });
+    cards.parts[i].first.focus({ preventScroll: true });
     return;
   }
   if (!map.svg.clientWidth) {
@@ -142,7 +142,7 @@ function goTo(i, { map, camera, cards }) {
     camera.fit();
   }
   camera.reveal(i, camera.scale < FOLD);
-  map.parts[i].rows[map.parts[i].shown[0]].control.focus({ preventScroll: true });
+  (map.parts[i].rows[map.parts[i].shown[0]]?.control ?? map.parts[i].title).focus({ preventScroll: true });
   flash(map.parts[i].group.querySelector(".frame"));
 }
 

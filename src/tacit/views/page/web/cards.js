@@ -35,7 +35,8 @@ class Cards {
       element("span", {}, variable.label),
       element("i", { class: "group-dot" }),
     );
-    const list = new StateList(this.session, i);
+    const list = variable.density ? new NumbersView(this.session, i) : new StateList(this.session, i);
+    const first = variable.density ? title : list.rows[list.shown[0]].control;
     const number = variable.bins ? new NumberField(this.session, i) : null;
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element(
@@ -48,7 +49,7 @@ class Cards {
     );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
-    return { card, title, list, tests, number };
+    return { card, title, list, tests, number, first };
   }
 
   update() {

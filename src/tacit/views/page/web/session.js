@@ -6,6 +6,7 @@ const SAME = 0.005; // a difference of posteriors that nobody would see
 class Session {
   constructor(model, engine) {
     Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, kept: null, last: null });
+    this.first = null; // the answer without findings
     this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
     this.past = [];
@@ -119,16 +120,21 @@ class Session {
   }
 
   take(answer) {
+    this.first ??= answer;
     this.answer = answer;
     this.tell("answer");
   }
 
   // Why there is no answer; null if there is one.
   get unanswerable() {
-    if (this.answer.possible) return null;
-    return this.answer.beyond
-      ? "The findings are too improbable for this page, which reckons down to 1e-300. tacit itself goes further."
-      : "The findings have probability 0.";
+    return this.answer.possible ? null : "The findings have probability 0.";
+  }
+
+  // Why panels about the states of the query have nothing to say; null if they do.
+  get unexplained() {
+    const { label, density } = this.model.variables[this.query];
+    if (!density) return this.unanswerable;
+    return `${label} is a number. This explains variables that have states: choose one as the query.`;
   }
 
   // Keep what is known as case A; changes from now on make case B. With null, there is one case again.
@@ -195,6 +201,16 @@ class Session {
     const answers = [this.kept?.answer ?? this.earlier, this.answer];
     const [before, now] = answers.map((answer) => answer?.posteriors[i][state] ?? NaN);
     return Math.abs(now - before) > SAME ? before : NaN;
+  }
+
+  // The same of a column of numbers: its distribution, if it looks different from the one now; null otherwise.
+  ghostOf(i, j) {
+    const expected = this.answer.expected[i]?.[j];
+    if (numbersIn(this.evidence[i])?.[j] != null) return expected ?? null;
+    const [before, now] = [this.kept?.answer ?? this.earlier, this.answer].map((answer) => answer?.numbers[i]?.[j]);
+    if (!before?.possible || !now?.possible) return null;
+    const apart = Math.abs(before.mean - now.mean) + Math.abs(before.sd - now.sd);
+    return apart > 4 * SAME * now.sd ? before : null;
   }
 
   // How a state is read out.

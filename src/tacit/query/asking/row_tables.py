@@ -11,14 +11,13 @@ import numpy as np
 from tacit.base.errors import EvidenceError, TableError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.text import plural
-from tacit.compiler.question import row_table
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.frames import as_array, column_index, frame_index
 from tacit.evidence.read import EvidenceLike, named_columns, without_columns
 from tacit.evidence.records import is_one_row, is_records
 from tacit.model.cpt import CPT
 from tacit.model.elements.distributions import distributions
-from tacit.model.elements.variable import Variable, describe, state_column
+from tacit.model.elements.variable import Variable, describe, row_table, state_column
 from tacit.model.model import Model
 
 
