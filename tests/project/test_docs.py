@@ -11,7 +11,7 @@ pytestmark = pytest.mark.usefixtures("natural_choice")  # as readers run it
 
 PAGES = sorted(
     path.relative_to(ROOT).as_posix()
-    for where in ("index", "tutorials/*", "howto/*", "gallery", "structure", "kidney-stones", "concepts/testing")
+    for where in ("index", "tutorials/*", "howto/*", "gallery", "structure", "concepts/testing")
     for path in ROOT.glob(f"{where}.md")
 )
 WITHOUT_CODE = {
@@ -23,7 +23,6 @@ WITHOUT_CODE = {
 ELSEWHERE = {f"howto/{name}.md" for name in ("dask", "ray", "spark", "torch-distributed")}  # run by tests/scale
 NEEDS = {
     "index.md": ["pandas"],
-    "kidney-stones.md": ["pandas"],
     "tutorials/beyond.md": ["matplotlib", "pandas"],
     "tutorials/neural.md": ["torch"],
     "tutorials/table-to-decision.md": ["pandas"],

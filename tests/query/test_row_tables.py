@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, EvidenceError, TacitError, semantics
 from tacit.compiler import strategy
-from tests.helpers import ENGINES_OF_MANY, close, decided, impossible, one_row, tries
+from tests.helpers import ENGINES_OF_MANY, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import continuous_networks, evidence, networks, numbers, rngs
 
 ROWS = 3
@@ -35,7 +35,13 @@ def cases(draw, most_continuous=1):
     chosen = draw(st.lists(st.sampled_from(plain), min_size=1, unique=True))
     tables = {name: random_tables(rng, net.cpt(name).table.shape) for name in chosen}
     columns = draw(evidence(net, discrete, ROWS)) | (numbers(net, rng, ROWS) if numeric else {})
-    return net, draw(st.sampled_from(discrete)), columns, tables
+    hard = [name for name in always_hard(net, columns) if draw(st.booleans())]
+    return net, draw(st.sampled_from(discrete)), columns, hard, tables
+
+
+def compiled(net, query, columns, hard, tables, engine="auto"):
+    soft = [name for name in columns if name not in hard]
+    return tacit.compile(net, query, soft, hard, engine=engine, per_row=list(tables))
 
 
 def with_tables(columns, tables):
@@ -56,8 +62,8 @@ def each(net, columns, tables):
 @tries(40)
 @given(case=cases())
 def test_answers_are_those_of_networks_with_the_tables(engine, case):
-    net, query, columns, tables = case
-    tac = tacit.compile(net, query, list(columns), engine=engine, per_row=list(tables))
+    net, query, columns, hard, tables = case
+    tac = compiled(net, query, columns, hard, tables, engine)
     rows = with_tables(columns, tables)
     joint, posterior, log_evidence = tac.joint(rows), tac.posterior(rows), tac.log_evidence(rows)
     marginals = tac.marginals(rows)
@@ -75,8 +81,8 @@ def test_answers_are_those_of_networks_with_the_tables(engine, case):
 @tries(40)
 @given(case=cases())
 def test_other_questions(case):
-    net, query, columns, tables = case
-    tac = tacit.compile(net, query, list(columns), per_row=list(tables))
+    net, query, columns, hard, tables = case
+    tac = compiled(net, query, columns, hard, tables)
     rows = with_tables(columns, tables)
     mpe, map_, told, selected = tac.mpe(rows), tac.map(rows), tac.information(rows), tac.selected(rows)
     for i, own, row in each(net, columns, tables):
@@ -94,12 +100,12 @@ def test_other_questions(case):
 @tries(40)
 @given(case=cases(most_continuous=0))
 def test_states_and_diagrams(structured, case):
-    net, query, columns, tables = case
+    net, query, columns, hard, tables = case
     rows = with_tables(columns, tables)
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (STRUCTURED if structured else {}).items():
             patch.setattr(strategy, name, value)
-        tac = tacit.compile(net, query, list(columns), per_row=list(tables))
+        tac = compiled(net, query, columns, hard, tables)
         joint, mpe, drawn = tac.joint(rows), tac.mpe(rows), tac.sample(rows, 4)
     for i, own, row in each(net, columns, tables):
         close(joint[i], semantics.joint(own, query, row)[0])
@@ -193,6 +199,25 @@ def test_tables_of_any_library(kind):
         columns = pytest.importorskip("pandas").DataFrame({"P": labels, "T.table": list(TABLES)}).iloc[1]
         expected = expected[1:2]
     close(tac.posterior(columns), expected, 1e-7 if kind == "float32" else 1e-12)
+
+
+def test_a_frame_of_nothing_but_tables():
+    polars = pytest.importorskip("polars")
+    tac = tacit.compile(chain(), "U", per_row=["T"])
+    close(tac.posterior(polars.DataFrame({"T.table": TABLES.tolist()})), tac.posterior({"T.table": TABLES}))
+
+
+def test_tables_are_checked_and_scaled_in_blocks(monkeypatch):
+    monkeypatch.setattr("tacit.query.row_tables.CACHED_ENTRIES", 12)  # two tables
+    tac = tacit.compile(chain(), "U", per_row=["T"])
+    tables = random_tables(np.random.default_rng(1), (2, 3), 5)
+    expected = tac.posterior({"T.table": tables})
+    tables[4] *= 1 - 1e-6
+    close(tac.posterior({"T.table": tables}), expected)
+    assert not tac.read({"T.table": tables[:0]}).rows
+    tables[3, 1, 0] += 0.1
+    with pytest.raises(EvidenceError, match="row 3: P='q': sums to 1"):
+        tac.posterior({"T.table": tables})
 
 
 def changed(*place, value):

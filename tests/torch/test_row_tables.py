@@ -101,8 +101,9 @@ def test_float32():
     close(module().float()(COLUMNS | given), expected, 1e-5)
 
 
-def test_a_table_may_hold_for_all_rows_and_come_with_states():
-    own = TACModule(tacit.compile(network(), "W", hard=["P"], do=["U"]), tables=["T"])
+@pytest.mark.parametrize("engine", ["auto", "torch"])
+def test_a_table_may_hold_for_all_rows_and_come_with_states(engine):
+    own = TACModule(tacit.compile(network(), "W", hard=["P"], do=["U"], engine=engine), tables=["T"])
     assert own.tac.evidence == ("P", "U")
     states = {"P": torch.tensor([0, 1, 1]), "U": torch.tensor([1, 0, 1])}
     net = network().with_cpts({"T": TABLES[0].numpy()})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -83,8 +82,8 @@ class Builder:
         for axis, size in zip(factor.axes, factor.index.shape, strict=True):
             self.sizes.setdefault(axis, size)
         source = factor.source
-        if isinstance(source, ops.RowTable):
-            self.sizes.setdefault(source.variable, math.prod(self.shape(source.axes)))
+        if isinstance(source, ops.Likelihood):
+            self.sizes.setdefault(source.variable, factor.index.size)
         if isinstance(source, ops.Parameter) and not self.sizes.keys() >= set(source.axes):
             for axis, size in zip(source.axes, self._net.cpt(source.node).parts()[source.part].shape, strict=True):
                 self.sizes.setdefault(axis, size)
@@ -181,6 +180,7 @@ class Builder:
         )
         axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, ops.Select) else ()))}
         axes.update(op.variable for op in operations if isinstance(op, ops.Likelihood))
+        beside = (*map(row_table, question.per_row), *sorted(self.hard))  # of known states, where tables are of rows
         return Program(
             operations=operations,
             sizes={a: self.sizes[a] for a in self.sizes if a in axes},
@@ -191,7 +191,7 @@ class Builder:
             states=self._states,
             owners=self.owners,
             largest=bool(question.best),
-            soft=(*question.soft, *map(row_table, question.per_row)),
+            soft=(*question.soft, *(beside if question.per_row else ())),
             hard=tuple(sorted(self.hard)),
             fixed=tuple(fixed),
             traced=traced,

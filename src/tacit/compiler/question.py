@@ -24,8 +24,9 @@ class Question:
     its parents given a part of the evidence: what is named beside it, and what earlier ones know.
 
     Variables that are `whole` index no tables, also where their state is known in every row: the parents of what has a
-    density, whose values are likelihoods of all their states, and the families of what has a table of its own in every
-    row, as the nodes in `per_row`.
+    density, whose values are likelihoods of all their states.
+
+    Rows bring along the tables of the nodes in `per_row`: likelihoods of the joint states of their families.
     """
 
     query: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ def compile_program(
     for name in order or ():
         net.node(name)
     approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
-    question = with_row_tables(net, with_densities(net, question))
+    question = with_densities(net, question)
     task = Compilation(as_asked(net, question), question, approach, EVIDENCE_PER_STRUCTURE[dtype])
     if order is not None:
         return task.eliminated(replace(approach, planner=following(order), reuse_marginals=False))[:2]
@@ -74,12 +74,6 @@ def with_densities(net: Model, question: Question) -> Question:
         return question
     whole = tuple(dict.fromkeys(parent for name in dense for parent in net.parents(name)))
     return replace(question, best=tuple(name for name in question.best if name not in dense), whole=whole)
-
-
-def with_row_tables(net: Model, question: Question) -> Question:
-    """A question that keeps the axes of all families whose tables the rows bring along."""
-    families = (family for name in question.per_row for family in (*net.parents(name), name))
-    return replace(question, whole=tuple(dict.fromkeys((*question.whole, *families)))) if question.per_row else question
 
 
 def price(program: Program) -> float:

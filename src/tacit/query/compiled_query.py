@@ -179,7 +179,7 @@ class CompiledQuery:
         """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""
         if self.per_row:
             others, tables = self._row_tables.split(evidence, keep=not lazily)
-            return with_tables(self._read_others(others, lazily), tables, evidence)
+            return with_tables(self._read_others(others, lazily), tables, others)
         return self._read_others(evidence, lazily)
 
     def _read_others(self, evidence: EvidenceLike | None, lazily: bool) -> Evidence:

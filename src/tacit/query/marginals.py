@@ -197,7 +197,7 @@ def companion_for(query: Query, question: Question, known: Evidence, variables: 
     work = general.program.cost.multiply_adds
     known_states = (*dict(question.given), *question.do)
     observed = tuple(sorted({*question.hard, *known.fully_observed}.difference(known_states)))
-    if not observed or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
+    if not observed or query.per_row or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
         return general
     special = query.companion(replace(question, evidence=variables, hard=observed))
     return special if MIN_SPEEDUP * special.program.cost.multiply_adds <= work else general

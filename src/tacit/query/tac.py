@@ -67,6 +67,7 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
     *,
     decide: str,
 ) -> DecisionQuery: ...

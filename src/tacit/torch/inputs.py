@@ -159,7 +159,7 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
     codes = {n: columns[n].to(like.device, torch.int64).expand(rows) for n in columns if n in tac.program.hard}
     continuous = [name for name in columns if tac.network.variable(name).continuous]
     numbers = {name: _numbers(columns[name], like).expand(rows, -1) for name in continuous}
-    without = (*codes, *continuous)
+    without = (*(name for name in codes if name not in tac.program.likelihoods), *continuous)
     soft = sorted((tac.network.variable(n) for n in columns if n not in without), key=lambda v: v.card)
     likelihoods = [like.new_empty((0, rows))]
     for _, group in groupby(soft, key=lambda v: v.card):  # together: on many small tensors, calls are what takes time

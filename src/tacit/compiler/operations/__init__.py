@@ -4,7 +4,7 @@ from tacit.compiler.operations.arrangement import spread
 from tacit.compiler.operations.axes import ONE, ZERO, Axes, Axis, Setting
 from tacit.compiler.operations.blend import Add, Share
 from tacit.compiler.operations.contract import Contract
-from tacit.compiler.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, RowTable, Slice
+from tacit.compiler.operations.elementary import Constant, Gather, Likelihood, Parameter, Rescale, Slice
 from tacit.compiler.operations.operation import Operation, Support
 from tacit.compiler.operations.select import Select
 from tacit.compiler.operations.structured import Structured
@@ -22,7 +22,6 @@ __all__ = [
     "Operation",
     "Parameter",
     "Rescale",
-    "RowTable",
     "Select",
     "Setting",
     "Share",

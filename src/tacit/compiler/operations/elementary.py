@@ -77,36 +77,27 @@ class Constant(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Likelihood(Operation):
-    """The soft evidence on a variable: one likelihood per state."""
+    """The soft evidence on a variable: one likelihood per state.
+
+    The number of a continuous variable makes likelihoods of the joint states of its parents, `of_density`. A table that
+    rows bring along holds those of the joint states of a family.
+    """
 
     variable: str
     axes: Axes
     inputs: tuple[int, ...] = field(default=(), init=False)
+    of_density: bool = False
     reads_evidence: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
         return self.variable
 
-    @property
-    def of_density(self) -> bool:
-        """Whether the variable is continuous: then it is a likelihood of the joint states of its parents."""
-        return self.axes != (self.variable,)
-
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
         return _LikelihoodStep(xp, self.variable, setting.shape(self.axes))
 
     def scalar(self, target: Target, i: int, setting: Setting) -> Ids:
         return target.likelihoods(self.variable).reshape(setting.shape(self.axes))
-
-
-@dataclass(frozen=True, slots=True)
-class RowTable(Likelihood):
-    """The table of a node that every row brings along: likelihoods of the joint states of its family."""
-
-    @property
-    def of_density(self) -> bool:
-        return False
 
 
 class _LikelihoodStep(ArrayStep):

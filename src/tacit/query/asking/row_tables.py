@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError, TableError, TacitError
 from tacit.base.floats import Floats
@@ -16,9 +18,11 @@ from tacit.evidence.frames import as_array, column_index, frame_index
 from tacit.evidence.read import EvidenceLike, named_columns, without_columns
 from tacit.evidence.records import is_one_row, is_records
 from tacit.model.cpt import CPT
-from tacit.model.elements.distributions import distributions
+from tacit.model.elements.distributions import EPSILON, distributions
 from tacit.model.elements.variable import Variable, describe, row_table, state_column
 from tacit.model.model import Model
+
+CACHED_ENTRIES = 2**15  # of tables, which stay in the cache while they are checked
 
 
 def check_per_row(net: Model, names: Iterable[str], do: Sequence[str]) -> None:
@@ -76,15 +80,17 @@ class RowTables:
         tables = self._checked(name, given)
         if keep and np.may_share_memory(tables, np.asarray(values)):
             tables = tables.copy()
-        return Column(variable, soft=tables.reshape(len(tables), variable.card).T)
+        return TableColumn(variable, soft=tables.reshape(len(tables), variable.card).T)
 
     def _checked(self, name: str, given: Floats) -> Floats:
         """Tables whose rows are distributions; what misses 1 by rounding is scaled, as in a CPT."""
-        if np.isnan(given.min(initial=1.0)):
+        if _quickly_checked(given):
+            return given
+        if np.isnan(given).any():
             row = int(np.isnan(given.reshape(len(given), -1)).any(axis=1).argmax())
             raise EvidenceError("holds NaN; a number is needed everywhere", subject=_of(name), row=row)
         try:
-            return distributions(given, "table") if given.size else given
+            return distributions(given, "table")
         except TableError as error:
             row, *_ = error.row
         try:
@@ -100,9 +106,20 @@ class RowTables:
         return f"(rows, {', '.join(map(str, cards))}) = ({axes})"
 
 
-def with_tables(known: Evidence, tables: Mapping[str, Column], given: EvidenceLike | None) -> Evidence:
-    """Evidence with the columns of tables; an error where they have other numbers of rows."""
-    rows = known.rows if known.rows != 1 or (given is not None and not isinstance(given, Mapping)) else None
+class TableColumn(Column):
+    """Tables as they came, (entries, rows) of any strides; arrays of some rows are made as engines want them."""
+
+    def take(self, rows: NDArray[np.int64] | slice) -> Column:
+        taken = super().take(rows)
+        return taken if taken is self else TableColumn(self.variable, soft=taken.soft)
+
+    def likelihoods(self) -> Floats:
+        return np.ascontiguousarray(super().likelihoods())
+
+
+def with_tables(known: Evidence, tables: Mapping[str, Column], others: EvidenceLike | None) -> Evidence:
+    """What is `known` of the `others`, and the columns of tables; an error where they have other numbers of rows."""
+    rows = None if known.rows == 1 and (others is None or isinstance(others, Mapping)) else known.rows
     for name, column in tables.items():
         if column.rows == 1:
             continue
@@ -115,6 +132,18 @@ def with_tables(known: Evidence, tables: Mapping[str, Column], given: EvidenceLi
 
 def _of(name: str) -> str:
     return f"the table of {name!r}"
+
+
+def _quickly_checked(tables: Floats) -> bool:
+    """Whether the rows of all tables are distributions but for rounding, found out while they are in the cache."""
+    rounding = (8 + tables.shape[-1]) * EPSILON
+    step = max(1, CACHED_ENTRIES // max(1, tables[:1].size))
+    for start in range(0, len(tables), step):
+        some = tables[start : start + step]
+        total = reduce(np.add, np.moveaxis(some, -1, 0))
+        if not (some.min() >= 0 and np.abs(total - 1).max() <= rounding):  # NaN fails here
+            return False
+    return True
 
 
 def _numbers(name: str, values: Any) -> Floats:
@@ -136,7 +165,9 @@ def _plain(table: Any) -> Any:
 
 
 def _without(evidence: EvidenceLike | None, names: Collection[str]) -> EvidenceLike | None:
-    """Evidence without some of its columns."""
+    """Evidence without some of its columns; None if nothing is left."""
+    if not isinstance(evidence, Evidence) and set(named_columns(evidence) or ()) <= set(names):
+        return None
     if isinstance(evidence, Evidence):
         return Evidence(evidence.rows, {name: own for name, own in evidence.columns.items() if name not in names})
     if isinstance(evidence, list | tuple) and is_records(evidence):
