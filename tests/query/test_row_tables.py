@@ -208,7 +208,7 @@ def test_a_frame_of_nothing_but_tables():
 
 
 def test_tables_are_checked_and_scaled_in_blocks(monkeypatch):
-    monkeypatch.setattr("tacit.query.row_tables.CACHED_ENTRIES", 12)  # two tables
+    monkeypatch.setattr("tacit.query.asking.row_tables.CACHED_ENTRIES", 12)  # two tables
     tac = tacit.compile(chain(), "U", per_row=["T"])
     tables = random_tables(np.random.default_rng(1), (2, 3), 5)
     expected = tac.posterior({"T.table": tables})

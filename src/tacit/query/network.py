@@ -210,7 +210,7 @@ class Network(Model):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, given the others
+        What each finding adds to the log-odds of recovery=yes, given the others (nats)
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
@@ -545,7 +545,7 @@ class Network(Model):
         ----------
         evidence
             One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed is orange
-            with a thick outline. If left out, nodes only show their names.
+            with a thick outline, which is dotted for soft evidence. If left out, nodes only show their names.
         do
             States that variables are set to from outside, as by `do`: they are violet with a dashed outline, and the
             edges into them, which are cut, are dotted.

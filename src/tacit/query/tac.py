@@ -285,7 +285,7 @@ class TAC(UserQuery):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, given the others
+        What each finding adds to the log-odds of recovery=yes, given the others (nats)
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
@@ -326,7 +326,7 @@ class TAC(UserQuery):
         yes       0.866667  0.730038   -0.136629
         no        0.133333  0.269962   +0.136629
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, set in turn
+        What each finding adds to the log-odds of recovery=yes, set in turn (nats)
         finding    first  second       yes  weight
         size       small  large   0.687500   -1.08
         treatment  B      A       0.730038  +0.206
