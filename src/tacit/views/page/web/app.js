@@ -34,6 +34,7 @@ async function start() {
   views(cards, camera);
   help();
   modes(session);
+  printable(map);
   hintOnMap(camera);
   hintOnSetting(session);
   hintOnOpenEdges(session);
