@@ -590,6 +590,7 @@ class Network(Model):
         path: str | os.PathLike[str],
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
+        decide: str | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
@@ -604,6 +605,8 @@ class Network(Model):
             `docs/howto/explorer.md` describes it.
         query
             The variable that the page opens with; another can be chosen there.
+        decide
+            Of a network with value nodes, the variable to decide: the page says which action is best, click by click.
 
         >>> import tempfile, pathlib
         >>> from tacit import examples
@@ -614,15 +617,18 @@ class Network(Model):
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, Captions.chosen(self, captions, query))
+        write_page(self, path, Captions.chosen(self, captions, query, decide))
 
     def explore(
-        self, captions: Mapping[str, str] | str | os.PathLike[str] | None = None, query: str | None = None
+        self,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
+        query: str | None = None,
+        decide: str | None = None,
     ) -> Explorer:
-        """The explorer of the network in a cell of a notebook; `captions` and `query` are those of `page`."""
+        """The explorer of the network in a cell of a notebook; all arguments are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, Captions.chosen(self, captions, query)))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query, decide)))
 
     def _repr_html_(self) -> str:
         return network_html(self)

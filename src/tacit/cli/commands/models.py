@@ -179,6 +179,14 @@ def page(
     ] = None,
     query: FirstQuery = None,
     captions: CaptionsFile = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Of a network with value nodes, the variable to decide: the page says which action is best.",
+            autocompletion=completion.variables,
+        ),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -192,7 +200,7 @@ def page(
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    read_network(model).page(output, captions, query)
+    read_network(model).page(output, captions, query, decide)
     print(output)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
@@ -15,6 +15,7 @@ from tacit.model.model import Model
 from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
+from tacit.views.page.deciding import Deciding, with_table
 from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import (
     PageTables,
@@ -39,6 +40,12 @@ MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
 def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
     """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
+    deciding = None
+    if captions.decide is not None:
+        if remote:
+            raise TacitError("a page that asks a server does not decide; one that computes does: net.page, tacit page")
+        net = with_table(net, captions.decide)
+        deciding = Deciding.checked(net, captions.decide)
     net.require_numbers()
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
@@ -52,7 +59,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
         **({} if looks is None else _edge_looks(net, looks)),
-        **(_looked_at(net) if remote else _computable(net)),
+        **(_looked_at(net) if remote else _computable(net, deciding)),
     }
 
 
@@ -109,10 +116,11 @@ def _looked_at(net: Model) -> dict[str, Any]:
     return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": None, "limited": None}
 
 
-def _computable(net: Model) -> dict[str, Any]:
-    """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
+def _computable(net: Model, deciding: Deciding | None) -> dict[str, Any]:
+    """The program of sums, the one of maxima where it differs by more than that, that of a decision; their numbers."""
     asked, settable = _asked(net)
-    program, tables, slopes = asked.program, PageTables(net), asked.numbers()[1]
+    tables = PageTables(deciding.chance.network if deciding else net)
+    program, slopes = asked.program, asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
     if program.structured:
         add_small_tables(net, tables)
@@ -120,8 +128,12 @@ def _computable(net: Model) -> dict[str, Any]:
     elif any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
+    decision = None
+    if deciding:
+        decision, programs["decision"] = deciding.described(net, *_asked(deciding.chance.network), tables)
     return {
         "programs": programs,
+        "decision": decision,
         "tests": plain_tests(net, program),
         "tables": tables.tables,
         "unsettable": None if settable else WIDE,
