@@ -40,6 +40,7 @@ from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.query.ensembles.base_ensemble import AnyEnsemble
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -209,7 +210,7 @@ class Network(Model):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, given the others
+        What each finding adds to the log-odds of recovery=yes, given the others (nats)
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
@@ -544,7 +545,7 @@ class Network(Model):
         ----------
         evidence
             One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed is orange
-            with a thick outline. If left out, nodes only show their names.
+            with a thick outline, which is dotted for soft evidence. If left out, nodes only show their names.
         do
             States that variables are set to from outside, as by `do`: they are violet with a dashed outline, and the
             edges into them, which are cut, are dotted.
@@ -590,6 +591,7 @@ class Network(Model):
         path: str | os.PathLike[str],
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
+        tables: AnyEnsemble | None = None,
         decide: str | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
@@ -605,6 +607,9 @@ class Network(Model):
             `docs/howto/explorer.md` describes it.
         query
             The variable that the page opens with; another can be chosen there.
+        tables
+            An ensemble, such as `estimate.draws(1000)`: lines on the bars are then 90% intervals of the posteriors
+            under 200 of its networks, or fewer where these have very many numbers.
         decide
             Of a network with value nodes, the variable to decide: the page says which action is best, click by click.
 
@@ -617,18 +622,19 @@ class Network(Model):
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, Captions.chosen(self, captions, query, decide))
+        write_page(self, path, Captions.chosen(self, captions, query, decide), tables=tables)
 
     def explore(
         self,
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
+        tables: AnyEnsemble | None = None,
         decide: str | None = None,
     ) -> Explorer:
-        """The explorer of the network in a cell of a notebook; all arguments are those of `page`."""
+        """The explorer of the network in a cell of a notebook; the parameters are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, Captions.chosen(self, captions, query, decide)))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query, decide), tables=tables))
 
     def _repr_html_(self) -> str:
         return network_html(self)

@@ -136,6 +136,15 @@ def posterior(task: QueryTask) -> dict[str, Any]:
     }
 
 
+def predict(task: QueryTask) -> dict[str, Any]:
+    """The most probable state of the query for every row, and its probability; of several variables, of each."""
+    task.require_few(task.states)
+    tac = task.tac()
+    found = [tac.predict(block) for block in task.blocks(tac)]
+    labels = [label for block in found for label in block.labels.tolist()]
+    return {"query": task.fields.query, "states": labels, "probability": _joined(block.probability for block in found)}
+
+
 def _distribution(task: QueryTask, columns: Sequence[str]) -> dict[str, Any]:
     """The distribution of a continuous query for every row."""
     task.require_few(len(IN_FILES) * len(columns))
@@ -232,6 +241,31 @@ def explain(task: QueryTask) -> dict[str, Any]:
         except EvidenceError as error:
             raise error.changed(row=len(explanations)) if task.known.rows > 1 else error from None
     return {"query": task.fields.query, "explanations": explanations}
+
+
+def compare(task: QueryTask) -> dict[str, Any]:
+    """Why two rows get different answers."""
+    if task.known.rows != 2:
+        raise EvidenceError(f"compare takes two rows of evidence, got {task.known.rows:,}")
+    tac = task.tac()
+    first, second = task.known.blocks(1)
+    task.deadline.check()
+    why = tac.compare(first, second, task.fields.state)
+
+    def by_state(numbers: Floats) -> dict[str, Any]:
+        return {state_key(q): as_json(number) for q, number in zip(why.states, numbers, strict=True)}
+
+    return {
+        "query": task.fields.query,
+        "posterior": list(map(by_state, why.posterior)),
+        "conclusion": why.conclusion,
+        "differences": [
+            {"name": one.name, "first": one.first, "second": one.second}
+            | {"posterior": by_state(one.posterior), "weight": by_state(one.weight)}
+            for one in why.differences
+        ],
+        "text": str(why),
+    }
 
 
 def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:

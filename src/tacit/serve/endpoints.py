@@ -99,6 +99,11 @@ SCHEMAS: dict[str, Schema] = {
         without=_by_name(NUMBER, "The posterior if this finding were missing."),
         weight=_by_name(NUMBER, "By how much it raises the log-odds of each state, given the others."),
     ),
+    "Difference": _object(
+        **_each("name first second", TEXT),
+        posterior=_by_name(NUMBER, "Once this finding, and all before it, are those of the second row."),
+        weight=_by_name(NUMBER, "By how much that step raised the log-odds of each state, in nats."),
+    ),
     "Explanation": _object(
         posterior=_by_name(NUMBER),
         evidence=_by_name(TEXT),
@@ -132,8 +137,8 @@ SCHEMAS: dict[str, Schema] = {
 class Endpoint:
     """A question, the fields that it may have, of which only a query is needed, and the form of its answer.
 
-    A `quick` one only runs the query: if it is small, and there is one row, that takes less time than to hand it over
-    to a thread.
+    One about `pairs` needs two rows. A `quick` one only runs the query: if it is small, and there is one row, that
+    takes less time than to hand it over to a thread.
     """
 
     path: str
@@ -142,6 +147,7 @@ class Endpoint:
     fields: dict[str, Schema]
     answer: Schema
     quick: bool = False
+    pairs: bool = False
 
     @cached_property
     def allowed(self) -> tuple[str, ...]:
@@ -177,6 +183,20 @@ ENDPOINTS = (
             ]
         },
         quick=True,
+    ),
+    Endpoint(
+        "/api/predict",
+        answers.predict,
+        "The most probable state of a variable, or of several together",
+        {"query": QUERY},
+        _object(
+            query=QUERY,
+            states=_list(
+                {"oneOf": [_ref("State"), _list(_ref("State")), {"type": "null"}]},
+                "For each row a state; a list, for several variables; null where the evidence is impossible.",
+            ),
+            probability=_list(NUMBER, "Of these states, for each row."),
+        ),
     ),
     Endpoint(
         "/api/marginals",
@@ -231,6 +251,26 @@ ENDPOINTS = (
         "Why a query has this answer",
         {"query": TEXT},
         _object(query=TEXT, explanations=_list(_ref("Explanation"), "One for each row.")),
+    ),
+    Endpoint(
+        "/api/compare",
+        answers.compare,
+        "Why two rows get different answers",
+        {
+            "query": TEXT,
+            "state": {
+                "description": "The state that the sentence is about; the first row's most probable one, if left out.",
+                "oneOf": [_ref("State")],
+            },
+        },
+        _object(
+            query=TEXT,
+            posterior=_list(_by_name(NUMBER), "Of the first row and of the second."),
+            conclusion=TEXT,
+            differences=_list(_ref("Difference"), "The findings that differ, in the order in which they are changed."),
+            text=TEXT,
+        ),
+        pairs=True,
     ),
     Endpoint(
         "/api/information",

@@ -12,6 +12,7 @@ import typer
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
+from tacit.evidence.intervals import spelled_number
 from tacit.evidence.numbers import as_number
 from tacit.evidence.read import read_column
 from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
@@ -162,6 +163,8 @@ def value_of(variable: Variable, text: str) -> Any:
     ('true', 0.7, [[0.2, 0.6]])
     """
     label = label_of(variable, text)
+    if label is not None and variable.bins is not None and (number := spelled_number(text)) is not None:
+        return number
     if label is not None or text.strip().lower() in MISSING_WORDS:
         return label
     if "," in text:

@@ -12,10 +12,12 @@ from tacit.compiler.program import Program
 from tacit.compiler.question import Question
 from tacit.model.as_dict import edges_to_json
 from tacit.model.model import Model
+from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.deciding import Deciding, with_table
+from tacit.views.page.draws import check_ensemble, plain_draws
 from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import (
     PageTables,
@@ -38,8 +40,17 @@ MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second i
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
 
-def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
-    """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
+def page_model(
+    net: Model,
+    captions: Captions,
+    remote: bool = False,
+    looks: EdgeLooks | None = None,
+    ensemble: AnyEnsemble | None = None,
+) -> dict[str, Any]:
+    """All that the page reads, as plain data; the programs and large tables are left out where a server answers.
+
+    Of an ensemble, the page has some of the networks, for intervals.
+    """
     deciding = None
     if captions.decide is not None:
         if remote:
@@ -47,6 +58,8 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         net = with_table(net, captions.decide)
         deciding = Deciding.checked(net, captions.decide)
     net.require_numbers()
+    if ensemble is not None:
+        check_ensemble(net, ensemble)
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
     return {
@@ -59,7 +72,7 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
         **({} if looks is None else _edge_looks(net, looks)),
-        **(_looked_at(net) if remote else _computable(net, deciding)),
+        **(_looked_at(net) if remote else _computable(net, ensemble, deciding)),
     }
 
 
@@ -116,9 +129,13 @@ def _looked_at(net: Model) -> dict[str, Any]:
     return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": None, "limited": None}
 
 
-def _computable(net: Model, deciding: Deciding | None) -> dict[str, Any]:
+def _computable(net: Model, ensemble: AnyEnsemble | None, deciding: Deciding | None) -> dict[str, Any]:
     """The program of sums, the one of maxima where it differs by more than that, that of a decision; their numbers."""
     asked, settable = _asked(net)
+    if ensemble is not None and (asked.program.structured or not settable):
+        raise TooLargeError(
+            "this network is too wide for a page with intervals: its program has numbers built in; leave out tables="
+        )
     tables = PageTables(deciding.chance.network if deciding else net)
     program, slopes = asked.program, asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
@@ -128,14 +145,16 @@ def _computable(net: Model, deciding: Deciding | None) -> dict[str, Any]:
     elif any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
+    draws = {} if ensemble is None else {"draws": plain_draws(net, ensemble, tables.tables)}
     decision = None
-    if deciding:
+    if deciding:  # whose program comes last, since its hidden variables have tables that no other program knows
         decision, programs["decision"] = deciding.described(net, *_asked(deciding.chance.network), tables)
     return {
         "programs": programs,
         "decision": decision,
         "tests": plain_tests(net, program),
         "tables": tables.tables,
+        **draws,
         "unsettable": None if settable else WIDE,
         "limited": LIMITED if program.structured else None,
     }
