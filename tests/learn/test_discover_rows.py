@@ -431,3 +431,33 @@ def test_tests_are_placed_in_what_was_found() -> None:
     placement = tacit.learn.place_tests(found.network, "grass", frame, steps=5, restarts=1, **QUIET)
     assert {place.node for place in placement.table} <= set(found.network)
     assert 0 < placement.loss <= placement.without
+
+
+def test_counts_may_be_poisson() -> None:
+    truth = tacit.Network()
+    truth.add("busy", states=["no", "yes"], cpt=[0.5, 0.5])
+    truth.add("calls", ["busy"], cpt=tacit.Poisson([4.0, 30.0]))
+    rows = truth.sample(3000, seed=1)
+    found = tacit.discover(rows, bins=6, tiers=[["busy"], ["calls"]], **QUIET).with_densities(rows)
+    assert isinstance(found.density("calls"), tacit.Poisson)
+    halves = {**rows, "calls": np.asarray(rows["calls"]) + 0.5}
+    found = tacit.discover(halves, bins=6, tiers=[["busy"], ["calls"]], **QUIET).with_densities(halves)
+    assert not isinstance(found.cpt("calls"), tacit.Poisson)
+
+
+def test_a_discovery_is_kept_with_its_doubts(tmp_path: Path) -> None:
+    found = tacit.discover(lawn(300), bootstrap=3, **QUIET)
+    found.save(tmp_path / "lawn.json")
+    again = tacit.Discovery.load(tmp_path / "lawn.json")
+    assert again == found
+    assert tacit.load(tmp_path / "lawn.json") == found.network
+    assert again.plot().svg == found.plot().svg
+    with pytest.raises(tacit.TacitError, match=r"lawn.bif: a discovery is written as .json; tacit.write"):
+        found.save(tmp_path / "lawn.bif")
+    tacit.save(found.network, tmp_path / "plain.json")
+    with pytest.raises(tacit.FormatError, match=r"plain.json: a network, of which nothing says how it was discovered"):
+        tacit.Discovery.load(tmp_path / "plain.json")
+    text = (tmp_path / "lawn.json").read_text().replace('"arrows"', '"x"').replace('"score"', '"x"')
+    (tmp_path / "lawn.json").write_text(text)
+    with pytest.raises(tacit.FormatError, match="what it says of its discovery is damaged"):
+        tacit.Discovery.load(tmp_path / "lawn.json")

@@ -22,6 +22,7 @@ from tacit.cli.shared.arguments import (
     Json,
     Model,
     check_page,
+    discovery_of,
     read_network,
     stem,
 )
@@ -160,7 +161,9 @@ def draw(
         raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
     names = None if nodes is None else nodes.split(",")
     states = read_states(net, do or [])
-    net.plot(known, do=states, captions=captions, nodes=names, width=width).save(output)
+    found = discovery_of(model)
+    marks = {} if found is None else found.marks()
+    net.plot(known, do=states, captions=captions, nodes=names, width=width, **marks).save(output)
     print(output)
 
 
@@ -192,7 +195,7 @@ def page(
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    read_network(model).page(output, captions, query)
+    (discovery_of(model) or read_network(model)).page(output, captions, query)
     print(output)
 
 
