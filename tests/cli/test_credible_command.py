@@ -1,5 +1,7 @@
 """How sure an answer is, from the command line: an ensemble is written by estimate, and read by query and batch."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -76,6 +78,13 @@ def test_tables_have_columns_for_the_ends(sure):
     ]
     close(np.transpose([table["worn.yes"], table["worn.yes.low"], table["worn.yes.high"]])[[0, 5]],
           np.stack([sure.mean[:, 0], sure.low[:, 0], sure.high[:, 0]], axis=1))  # fmt: skip
+
+
+def test_pages_have_intervals():
+    tacit_("page", "found.json", "-o", "plain.html")
+    tacit_("page", "found.json", "-o", "sure.html", "--draws", "draws.npz")
+    assert '"draws":{"count":60' in Path("sure.html").read_text("utf-8")
+    assert '"draws"' not in Path("plain.html").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.compiler import contraction, strategy
-from tacit.query import options
+from tacit.query.asking import options
 from tacit.query import query as queries
 from tests.helpers import close
 

@@ -5,7 +5,7 @@ import pytest
 
 import tacit
 from tacit import Gaussian, NoisyOr, TestingCPT
-from tacit.learn.estimating import counting
+from tacit.learn.estimating import counting, sources
 from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.em import EM
 from tacit.learn.estimating.estimation import Estimation
@@ -15,6 +15,7 @@ from tacit.learn.partitions import Local
 from tests.helpers import close
 
 RESTARTS, STEPS = 3, 12
+HOW = {"steps": STEPS, "tolerance": 0, "progress": False}
 
 
 def classes(*features, **how):
@@ -135,3 +136,54 @@ def test_a_restart_that_ends_leaves_the_others_as_they_are():
     assert found.history == best.history
     for name in net:
         assert np.array_equal(found.network.table(name), best.network.table(name))
+
+
+@pytest.mark.parametrize("most", [10**6, 250, 1])
+def test_rows_that_are_equal_count_once(most, monkeypatch):
+    """Also those of a stream, which stay in a file where too many are different."""
+    net, rows = holes_below_what_is_not_observed()
+    whole = tacit.estimate(net, rows, restarts=RESTARTS, **HOW)
+    names = list(rows)
+    batches = [{n: rows[n][start : start + 100] for n in names} for start in range(0, 300, 100)]
+    monkeypatch.setattr(counting, "MAX_KEPT_ROWS", most)
+    monkeypatch.setattr(sources, "MIN_BATCH_ROWS", 100)
+    streamed = tacit.estimate(net, iter(batches), restarts=RESTARTS, **HOW)
+    monkeypatch.setattr(counting, "merged", lambda batch: batch)
+    apart = tacit.estimate(net, rows, restarts=RESTARTS, **HOW)
+    for other in (streamed, apart):
+        np.testing.assert_allclose(other.history, whole.history, 1e-12)
+        for name in net:
+            close(other.network.table(name), whole.network.table(name))
+
+
+def test_tables_below_what_is_always_observed_are_counted():
+    """The rest of the network is all that EM goes through."""
+    net, rows = hidden_class()
+    net.add("y", ["x0", "x1"], 2)
+    net.add("z", ["y"], 2)
+    rows |= drawn("y", "z")
+    em = em_of(net, rows)
+    finished(em, em.begin())
+    assert {node for node, _ in em.expectation._query.get().program.parameters} == {
+        "class",
+        *(f"x{i}" for i in range(5)),
+    }
+    found = tacit.estimate(net, rows, **HOW)
+    close(found.log_likelihood, found.network.log_likelihood(rows).sum(), 1e-9)
+    alone = tacit.estimate(net, {name: rows[name] for name in ("x0", "x1", "y", "z")}, **HOW).network
+    for name in "yz":
+        close(found.network.table(name), alone.table(name))
+
+
+@pytest.mark.parametrize("forbidden", ["x0", "z"])
+def test_the_first_impossible_row_is_named_whatever_finds_it(forbidden):
+    net, rows = hidden_class()
+    net.add("z", ["x0"], 2)
+    rows |= {"z": np.ones(300, dtype=int), "x0": np.ones(300, dtype=int)}
+    shape = net.variable(forbidden).card
+    net = net.with_cpts({forbidden: tacit.CPT(np.tile([0.0, 1.0], (3 if forbidden == "x0" else shape, 1)))})
+    for wrong in ([120, 250], [3]):
+        bad = rows | {forbidden: rows[forbidden].copy()}
+        bad[forbidden][wrong] = 0
+        with pytest.raises(tacit.EvidenceError, match=f"row {wrong[0]}\\b"):
+            tacit.estimate(net, bad, **HOW)

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit import CPT, Ensemble, NoisyOr, TacitError, TestingCPT
+from tacit.compiler import strategy
 from tacit.model.densities import BaseDensity
 from tacit.query import under_draws
 from tests.helpers import close, decided, impossible, tries
 from tests.query.test_ensembles import ROWS, ensembles
+from tests.query.test_row_tables import STRUCTURED
 from tests.strategies import queries, rngs
 
 NUDGE = 1e-4
@@ -18,9 +20,15 @@ NUDGE = 1e-4
 
 @impossible
 @tries(30)
-@given(case=ensembles(count=7))
-def test_intervals_are_quantiles_over_the_networks(case):
-    several, query, columns = case
+@given(case=ensembles(count=7), structured=st.booleans())
+def test_intervals_are_quantiles_over_the_networks(case, structured):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in STRUCTURED.items() if structured else ():
+            patch.setattr(strategy, name, value)
+        check_quantiles(*case)
+
+
+def check_quantiles(several, query, columns):
     ensemble = Ensemble.of(several)
     tac = tacit.compile(several[0].learnable(), query, list(columns))
     answers = np.stack([tac.with_network(net.learnable()).posterior(columns) for net in several])
@@ -55,9 +63,15 @@ def nudged(net, rng):
 
 @impossible
 @tries(60)
-@given(case=queries(rows=2), measured=st.booleans(), rng=rngs)
-def test_the_delta_method_follows_small_changes(case, measured, rng):
-    net, query, columns = case
+@given(case=queries(rows=2), measured=st.booleans(), structured=st.booleans(), rng=rngs)
+def test_the_delta_method_follows_small_changes(case, measured, structured, rng):
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in STRUCTURED.items() if structured else ():
+            patch.setattr(strategy, name, value)
+        check_delta(*case, measured, rng)
+
+
+def check_delta(net, query, columns, measured, rng):
     if measured:
         add_numbers(net, rng)
         columns = columns | {"number": rng.normal(size=2), "u": rng.normal(size=2), "v": rng.normal(size=2)}

@@ -208,7 +208,7 @@ def test_a_frame_of_nothing_but_tables():
 
 
 def test_tables_are_checked_and_scaled_in_blocks(monkeypatch):
-    monkeypatch.setattr("tacit.query.row_tables.CACHED_ENTRIES", 12)  # two tables
+    monkeypatch.setattr("tacit.query.asking.row_tables.CACHED_ENTRIES", 12)  # two tables
     tac = tacit.compile(chain(), "U", per_row=["T"])
     tables = random_tables(np.random.default_rng(1), (2, 3), 5)
     expected = tac.posterior({"T.table": tables})
@@ -286,14 +286,13 @@ def test_what_cannot_be_brought_along():
         tacit.compile(tacit.FactorGraph(), None, per_row=["T"])
 
 
-def test_questions_about_one_network_are_refused(tmp_path):
+def test_questions_about_one_network_are_refused():
     tac, row = tacit.compile(chain(), "U", ["P"], per_row=["T"]), {"P": 0.3, "T.table": TABLES[:1]}
     for ask in (
         lambda: tac.circuit(),
         lambda: tac.explain(row),
         lambda: tac.compare(row, row),
         lambda: tac.sensitivity(row),
-        lambda: tac.to_onnx(tmp_path / "model.onnx"),
         lambda: tacit.theory.bounds(tac, {}),
         lambda: tacit.plot.curve(tac),
     ):

@@ -95,8 +95,11 @@ class Engine(ABC):
             copy.update(*draws.of(i))
             yield copy
 
-    def runner(self, rows: int, *sweeps: Sweep) -> Engine:
-        """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
+    def runner(self, rows: int, *sweeps: Sweep, calls: int = 1) -> Engine:
+        """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto".
+
+        Under many sets of tables, it is called that often.
+        """
         return self
 
     def single(self) -> SingleRow | None:

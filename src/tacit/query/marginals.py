@@ -71,11 +71,11 @@ def marginals_and_weights(query: Query, evidence: EvidenceLike | None) -> tuple[
 
 def marginals_under(under: UnderDraws[Query], evidence: EvidenceLike | None) -> dict[str, Floats]:
     """The posterior of every variable that has states under each of several networks: (draws, rows, states)."""
-    query, rows = under.query, distinct(under.query.read(evidence))
+    query, rows, count = under.query, distinct(under.query.read(evidence)), len(under.ensemble)
     names = [name for name in query.variables if not query.network.variable(name).continuous]
     asked = companion_for(query, replace(query.question, query=()), rows.known)
-    engine = asked.engine().runner(rows.known.rows * len(under.ensemble), Sweep.HELD)
-    shapes = {name: (len(under.ensemble), rows.known.rows, query.network.variable(name).card) for name in names}
+    engine = asked.engine().runner(rows.known.rows * count, Sweep.HELD, calls=count)
+    shapes = {name: (count, rows.known.rows, query.network.variable(name).card) for name in names}
     answers = {name: np.empty(shape, query.dtype) for name, shape in shapes.items()}
     for i, (own, known) in enumerate(under.each(engine, rows.known, asked.program.nodes)):
         posteriors = _posteriors(query, own, known, names)

@@ -40,6 +40,7 @@ from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.query.ensembles.base_ensemble import AnyEnsemble
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -590,6 +591,7 @@ class Network(Model):
         path: str | os.PathLike[str],
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
+        tables: AnyEnsemble | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
@@ -604,6 +606,9 @@ class Network(Model):
             `docs/howto/explorer.md` describes it.
         query
             The variable that the page opens with; another can be chosen there.
+        tables
+            An ensemble, such as `estimate.draws(1000)`: lines on the bars are then 90% intervals of the posteriors
+            under 200 of its networks, or fewer where these have very many numbers.
 
         >>> import tempfile, pathlib
         >>> from tacit import examples
@@ -614,15 +619,18 @@ class Network(Model):
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, Captions.chosen(self, captions, query))
+        write_page(self, path, Captions.chosen(self, captions, query), tables=tables)
 
     def explore(
-        self, captions: Mapping[str, str] | str | os.PathLike[str] | None = None, query: str | None = None
+        self,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
+        query: str | None = None,
+        tables: AnyEnsemble | None = None,
     ) -> Explorer:
-        """The explorer of the network in a cell of a notebook; `captions` and `query` are those of `page`."""
+        """The explorer of the network in a cell of a notebook; the parameters are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, Captions.chosen(self, captions, query)))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query), tables=tables))
 
     def _repr_html_(self) -> str:
         return network_html(self)

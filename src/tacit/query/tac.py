@@ -385,11 +385,12 @@ class TAC(UserQuery):
 
         Inputs are the variables of `evidence`: likelihoods (rows, states) in the query's `dtype`, ones where a row has
         no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64; for a continuous
-        variable, its numbers (rows,) or (rows, columns), NaN where they are missing. Likelihoods count as they are
-        given and are not scaled to sum to 1. Of joint numbers, all must be missing or none. Outputs are `posterior`
-        (rows, states), NaN where the evidence has probability zero, and `log_evidence` (rows,). The model's metadata
-        has the labels of all states. It cannot compute a row again whose numbers leave the range of floats, as
-        `posterior` does: of such rows it may answer wrongly (see "Small numbers" in the documentation).
+        variable, its numbers (rows,) or (rows, columns), NaN where they are missing. For each `T` in `per_row` there is
+        `T.table`. Likelihoods and tables count as they are given and are not scaled to sum to 1. Of joint numbers, all
+        must be missing or none. Outputs are `posterior` (rows, states), NaN where the evidence has probability zero,
+        and `log_evidence` (rows,). The model's metadata has the labels of all states. It cannot compute a row again
+        whose numbers leave the range of floats, as `posterior` does: of such rows it may answer wrongly (see "Small
+        numbers" in the documentation).
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
@@ -401,7 +402,6 @@ class TAC(UserQuery):
         """
         from tacit.io.bridges.onnx import write_onnx
 
-        self.require_no_tables("an ONNX model")
         write_onnx(self, path)
 
     def _repr_html_(self) -> str:

@@ -51,7 +51,7 @@ class UnderDraws(Generic[Q_co]):
     def posteriors(self, known: Evidence) -> Iterator[tuple[slice, Array]]:
         """The posteriors (draws, rows, states) of some rows at a time."""
         query, count = self.query, len(self.ensemble)
-        engine = query.engine().runner(known.rows * count, Sweep.FORWARD)
+        engine = query.engine().runner(known.rows * count, Sweep.FORWARD, calls=count)
         at_once = max(1, ANSWERS_AT_ONCE // (count * self.states))
         for rows, block in blocks(known.columns, known.rows, min(at_once, engine.chunk_for(known.rows))):
             if self._densities_differ(block):
@@ -65,7 +65,8 @@ class UnderDraws(Generic[Q_co]):
         """What the rows say about the query under one network after the other."""
         query = self.query
         known = query._read(evidence)
-        engine = query.engine().runner(known.rows * len(self.ensemble), Sweep.FORWARD)
+        count = len(self.ensemble)
+        engine = query.engine().runner(known.rows * count, Sweep.FORWARD, calls=count)
         shape = () if query.refused else query.states_asked
         for own, part in self.each(engine, known, query.program.nodes):
             parts = []

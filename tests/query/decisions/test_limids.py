@@ -6,36 +6,13 @@ from hypothesis import assume, given
 
 import tacit
 from tests.helpers import close, impossible, tries
+from tests.pyagrum_peer import to_diagram
 from tests.query.decisions.cases import decisions, width
-
-
-def diagram(net, decision, known_before=()):
-    """The influence diagram of a network; variables are called by their places, and so are states."""
-    peer, names = pyagrum.InfluenceDiagram(), {name: f"n{i}" for i, name in enumerate(net)}
-    for name in net:
-        variable = pyagrum.LabelizedVariable(names[name], "", len(net.states(name)))
-        (peer.addDecisionNode if name == decision else peer.addChanceNode)(variable)
-    for name in net.value_nodes:
-        peer.addUtilityNode(pyagrum.LabelizedVariable(name, "", 1))
-    for name in (n for n in net if n != decision):
-        for parent in net.parents(name):
-            peer.addArc(names[parent], names[name])
-        ours, cpt = [names[n] for n in (*net.parents(name), name)], peer.cpt(names[name])
-        cpt.fillWith(net.table(name).transpose([ours.index(n) for n in reversed(cpt.names)]).ravel().tolist())
-    for name, own in net.value_nodes.items():
-        for parent in own.parents:
-            peer.addArc(names[parent], name)
-        ours, table = [names[n] for n in own.parents], peer.utility(name)
-        order = [ours.index(n) for n in reversed(table.names) if n != name]
-        table.fillWith(own.table.transpose(order).ravel().tolist())
-    for name in known_before:
-        peer.addArc(names[name], names[decision])
-    return peer, names
 
 
 def most(net, decision, row, known_before=()):
     """What the best action is expected to be worth, given the likelihoods of a row."""
-    peer, names = diagram(net, decision, known_before)
+    peer, names = to_diagram(net, decision, known_before)
     engine = pyagrum.ShaferShenoyLIMIDInference(peer)
     for name, likelihood in row.items():
         engine.addEvidence(names[name], [float(x) for x in likelihood])
@@ -45,7 +22,7 @@ def most(net, decision, row, known_before=()):
 
 @impossible
 @given(case=decisions(rows=1, max_nodes=4, testing=False))
-@tries(60)
+@tries(45)
 def test_expected_values_and_worth_are_those_of_pyagrum(case):
     net, decision, columns = case
     tac = tacit.compile(net, decide=decision, evidence=list(columns))

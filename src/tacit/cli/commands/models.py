@@ -33,6 +33,7 @@ from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import AnyDensity
 from tacit.model.rendering import cpt_kind
 from tacit.model.rules import NoisyOr
+from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 from tacit.views.drawing import SUFFIXES
 
@@ -182,6 +183,10 @@ def page(
     ] = None,
     query: FirstQuery = None,
     captions: CaptionsFile = None,
+    draws: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An ensemble, as 'tacit estimate --draws' writes it: intervals on the bars."),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -192,10 +197,15 @@ def page(
       tacit page alarm.bif
       tacit page alarm.bif -o alarm.html -q LVFAILURE
       tacit page alarm.bif -o alarm.html --captions alarm.toml
+      tacit page found.json --draws draws.npz
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    (discovery_of(model) or read_network(model)).page(output, captions, query)
+    found = discovery_of(model) if draws is None else None
+    if found is not None:
+        found.page(output, captions, query)
+    else:
+        read_network(model).page(output, captions, query, None if draws is None else Ensemble.load(draws))
     print(output)
 
 

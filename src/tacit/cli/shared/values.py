@@ -96,6 +96,25 @@ def _number(name: str, word: str) -> float | None:
         raise EvidenceError(f"{word!r} is not a number", variable=name) from None
 
 
+def read_costs(net: Network, texts: Sequence[str]) -> dict[str, float]:
+    """What observing variables costs.
+
+    >>> from tacit.examples import abc
+    >>> read_costs(abc(), ["A=2.5"])
+    {'A': 2.5}
+    """
+    costs: dict[str, float] = {}
+    for text in texts:
+        name, value = split(text, "VARIABLE=NUMBER, such as A=2.5")
+        if name in costs:
+            raise typer.BadParameter(f"there are two costs of {name}")
+        try:
+            costs[net.named(name)] = float(value)
+        except ValueError:
+            raise typer.BadParameter(f"{value!r} is not a number, what observing {name} costs") from None
+    return costs
+
+
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
     """The states that variables are set to.
 

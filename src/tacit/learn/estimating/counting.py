@@ -18,6 +18,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
+from tacit.compiler.prune import relevant
 from tacit.engines import engine_for_many_passes
 from tacit.engines.draws import Draws
 from tacit.engines.engine import Engine, Sweep, WeightedRows
@@ -25,14 +26,16 @@ from tacit.engines.results import Array
 from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.estimating.density_forms import expected_moments, log_likelihood
-from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers
-from tacit.learn.estimating.first_pass import RowTotals, ScannedRows
+from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers, Tables, added
+from tacit.learn.estimating.families import Families
+from tacit.learn.estimating.first_pass import RowTotals, ScannedRows, codes_of
 from tacit.learn.estimating.moments import Moments
-from tacit.learn.estimating.sources import RowBatch
-from tacit.learn.estimating.units import log_sum
+from tacit.learn.estimating.sources import RowBatch, gathered, merged
+from tacit.learn.estimating.units import Key, log_sum
 from tacit.learn.partitions import Broadcast, Distributed
+from tacit.model.cpt import CPT
 from tacit.query.network import Network
-from tacit.query.query import Query, compiled
+from tacit.query.query import DEFAULTS, Query, compiled
 
 # Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
 # row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
@@ -40,6 +43,7 @@ from tacit.query.query import Query, compiled
 MIN_TRUSTED_EXPONENT, MIN_TRUSTED_WEIGHT = -700, 2.0**-40
 NEVER_TRUSTED = 1  # no probability is 2**1
 NEGLIGIBLE = 1e-70  # times all rows
+MAX_KEPT_ROWS = 2**18  # of a stream that stay in memory, if equal ones are merged
 
 
 def _totals_of(rows: ScannedRows, number: int | None) -> RowTotals:
@@ -76,15 +80,15 @@ class ExpectationStep:
         return complete + incomplete
 
     def _complete(self, numbers: Numbers) -> ExpectedCounts:
-        """What complete rows count for."""
-        sets, totals = len(numbers), self.totals
-        logs = np.full(sets, totals.fixed)
-        for key, counts in totals.complete.items():
+        """What complete rows count for, and others in the tables that they are complete for."""
+        sets, known = len(numbers), added(self.totals.complete, self._known)
+        logs = np.full(sets, self.totals.fixed)
+        for key, counts in known.items():
             table = numbers.draws.tables.get(key)
             logs += log_sum(counts, self.structure.table(key[0])[None] if table is None else table)
         for name, moments in self._complete_moments.items():
             logs += [log_likelihood(densities[name], moments) for densities in numbers.densities]
-        tables = {key: np.broadcast_to(own, (sets, *own.shape)) for key, own in totals.complete.items()}
+        tables = {key: np.broadcast_to(own, (sets, *own.shape)) for key, own in known.items()}
         return ExpectedCounts(tables, logs, [self._complete_moments] * sets)
 
     @cached_property
@@ -94,18 +98,69 @@ class ExpectationStep:
         return {name: totals.complete for name, totals in by_density if totals.complete.weight.any()}
 
     @cached_property
+    def _known(self) -> Tables:
+        """The counts, in the incomplete rows, of the tables whose variables are observed in all of these."""
+        names = self._with_known_families()
+        if not names:
+            return {}
+        found: Tables = self.scanned.sum(partial(_known_in_part, structure=self.structure, names=names), added)
+        impossible = any((counts[self.structure.table(name) == 0] > 0).any() for (name, _), counts in found.items())
+        return {} if impossible else found  # which the others find out, and in which row
+
+    def _with_known_families(self) -> list[str]:
+        """The nodes with plain tables that are observed in all incomplete rows, and so are their parents.
+
+        None where tests select tables, which may see them; states that densities depend on are needed as likelihoods.
+        """
+        nodes = relevant(self.structure, self.totals.seen) if self.incomplete else ()
+        if any(self.structure.cpt(name).testing for name in nodes):
+            return []
+        whole = {
+            parent for name in nodes if name in self.structure.continuous for parent in self.structure.parents(name)
+        }
+        observed = set(self._observed)
+        return [
+            name
+            for name in nodes
+            if observed.issuperset((name, *self.structure.parents(name)))
+            and name not in whole
+            and isinstance(self.structure.cpt(name), CPT)
+        ]
+
+    @property
+    def _observed(self) -> list[str]:
+        """The variables that are observed in all incomplete rows."""
+        return [name for name, batches in self.totals.certain.items() if batches == self.totals.batches]
+
+    @cached_property
     def _rows(self) -> Distributed[IncompleteRows]:
-        return self.scanned.map(partial(_incomplete, seen=self.totals.seen))
+        return self.scanned.map(partial(_incomplete, names=frozenset(self._query.get().question.evidence)))
 
     @cached_property
     def _query(self) -> Broadcast[Query]:
-        """The query of the evidence; variables observed in every row are indexed, which is far cheaper."""
-        certain, seen = self.totals.certain, self.totals.seen
-        hard = [name for name, batches in certain.items() if batches == self.totals.batches]
-        soft = [name for name in certain if name in seen and name not in hard]
-        query = compiled(Query, self.structure, None, soft, hard)
+        """The query of the evidence without the tables that are counted.
+
+        Variables observed in every row are indexed, which is far cheaper. Where their tables are counted, they are set.
+        """
+        counted, observed = {name for name, _ in self._known}, self._observed
+        rest = [name for name in relevant(self.structure, self.totals.seen) if name not in counted]
+        parents = {parent for name in rest for parent in self.structure.parents(name)}
+        hard = [name for name in observed if name not in counted]
+        soft = [name for name in self.totals.certain if name in self.totals.seen and name not in observed]
+        options = replace(DEFAULTS, do=tuple(name for name in observed if name in counted and name in parents))
+        query = compiled(Query, self.structure, None, soft, hard, options)
         engine = engine_for_many_passes(query.program, self.totals.count)
         return self.scanned.broadcast(query.with_network(query.network, engine=engine))
+
+
+def _known_in_part(rows: ScannedRows, number: int | None, *, structure: Network, names: list[str]) -> Tables:
+    """The weight of the incomplete rows of a part in the entries of some tables."""
+    families, counts = Families(structure, names), dict[Key, Floats]()
+    for batch in rows.buffer:
+        codes = [codes_of(batch.columns[name], batch.rows) for name in families.variables]
+        own = families.counts(codes, batch.weights)
+        counts = added(counts, {(name, "table"): table for name, table in zip(names, own, strict=True)})
+    return counts
 
 
 @dataclass(eq=False)
@@ -117,25 +172,37 @@ class Block:
 
 
 class IncompleteRows:
-    """The incomplete rows of a part in blocks, which stay in memory if the rows do."""
+    """The incomplete rows of a part in blocks: in memory those that are few, or were there, once if they are equal."""
 
-    def __init__(self, rows: ScannedRows, seen: frozenset[str]) -> None:
-        self.rows, self._seen = rows, seen
+    def __init__(self, rows: ScannedRows, names: frozenset[str]) -> None:
+        self.rows, self._names = rows, names
+        self._merged = self._in_memory()
         self._kept: list[Block] | None = None
+
+    def _in_memory(self) -> list[RowBatch] | None:
+        """The rows with the columns that count; None where there are too many."""
+        if isinstance(self.rows.buffer, list):
+            return [merged(batch.only(self._names)) for batch in self.rows.buffer]
+        kept: list[RowBatch] = []
+        for batch in self.rows.buffer:
+            kept.append(merged(batch.only(self._names)))
+            if sum(own.rows for own in kept) > MAX_KEPT_ROWS:
+                kept = [merged(own) for own in gathered(kept, MAX_KEPT_ROWS)]
+                if sum(own.rows for own in kept) > MAX_KEPT_ROWS:
+                    return None
+        return kept
 
     def blocks(self, size: int) -> Iterable[Block]:
         """Blocks of at most so many rows."""
+        if self._kept is None and self._merged is not None:
+            self._kept = [Block(some) for batch in self._merged for some in batch.blocks(size)]
         if self._kept is not None:
             return self._kept
-        made = (Block(some) for batch in self.rows.buffer for some in batch.only(self._seen).blocks(size))
-        if isinstance(self.rows.buffer, list):
-            self._kept = list(made)
-            return self._kept
-        return made
+        return (Block(some) for batch in self.rows.buffer for some in batch.only(self._names).blocks(size))
 
 
-def _incomplete(rows: ScannedRows, number: int | None, *, seen: frozenset[str]) -> IncompleteRows:
-    return IncompleteRows(rows, seen)
+def _incomplete(rows: ScannedRows, number: int | None, *, names: frozenset[str]) -> IncompleteRows:
+    return IncompleteRows(rows, names)
 
 
 def _expected_in_part(
@@ -192,7 +259,8 @@ class Counting:
         columns = bound(block.columns, self._numbers.densities[i])
         result, imprecise = engine.run_trusting(columns, block.rows, _trusted_from(engine.program, weights))
         mantissa, counted = result.joint[0], weights > 0
-        for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
+        bad = np.flatnonzero((mantissa <= 0) & counted)
+        for row in bad[[block.numbers[bad].argmin()]].tolist() if bad.size else ():
             return ExpectedCounts({}, np.array([-math.inf]), [{}], {0: block.impossible(row)})
         logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         logs += scale_of(columns, block.rows)

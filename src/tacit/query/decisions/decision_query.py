@@ -251,6 +251,10 @@ def compiled_decision(
         raise TacitError(f"decide= names {decide!r}, which has no states to choose from; expected two or more")
     maybe, always = tuple(evidence), tuple(hard)
     question = checked_question(net, None, maybe, always, options)
+    if decide in options.per_row:
+        raise TacitError(
+            f"{decide!r} is what is to be decided, so that its table does not count; leave it out of per_row="
+        )
     below = net.descendants(decide)
     for name in (*question.evidence, *dict(question.given)):
         if name == decide:

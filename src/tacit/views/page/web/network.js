@@ -148,6 +148,8 @@ class NetworkMap {
       bar: svgElement("rect", { class: "bar", x: bar, y: middle - 4.5, height: 9, width: 0, rx: 1 }),
       likelihood: svgElement("rect", { class: "likelihood", x: bar, y: middle + 2.5, height: 3, width: 0 }),
       ghost: svgElement("rect", { class: "ghost", x: bar, y: middle - 6.5, height: 13, width: 0 }),
+      whisker: svgElement("path", { class: "whisker" }),
+      middle,
       number: svgElement("text", { class: "number", x: right, y: middle + 4, "text-anchor": "end" }),
       left: bar,
       length,
@@ -170,6 +172,7 @@ class NetworkMap {
       made.bar,
       made.likelihood,
       made.ghost,
+      made.whisker,
       made.number,
     );
     if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
@@ -370,7 +373,7 @@ class NetworkMap {
       if (!Number.isNaN(ghost)) setAttribute(row.ghost, "x", (row.left + row.length * ghost - 0.8).toFixed(2));
       setText(row.number, percent(posterior[k]));
       setAttribute(row.control, "aria-pressed", seen === k);
-      setAttribute(row.control, "aria-label", this.session.spoken(i, k));
+      this.updateWhisker(row, i, k);
     });
     if (part.curves.length) {
       this.updateCurves(part, i);
@@ -381,6 +384,17 @@ class NetworkMap {
     const { state, names } = part.folded;
     setText(state, Number.isNaN(posterior[best]) ? "impossible" : `${names[best]} ${percent(posterior[best])}`);
     setAttribute(part.folded.bar, "width", (part.w * share01(posterior[best])).toFixed(1));
+  }
+
+  updateWhisker({ whisker, control, left, length, middle }, i, k) {
+    const ends = this.session.intervalOf(i, k)?.map((p) => (left + length * share01(p)).toFixed(2));
+    setAttribute(whisker, "d", ends ? `M${ends[0]} ${middle}H${ends[1]}M${ends[0]} ${middle - 3}v6M${ends[1]} ${middle - 3}v6` : "");
+    setAttribute(control, "aria-label", this.session.spoken(i, k));
+  }
+
+  // The intervals alone, which come later than the answer.
+  updateWhiskers() {
+    this.parts.forEach(({ rows }, i) => rows.forEach((row, k) => this.updateWhisker(row, i, k)));
   }
 
   updateCurves(part, i) {

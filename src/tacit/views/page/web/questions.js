@@ -56,6 +56,13 @@ class LocalEngine {
     Object.assign(this, { sum, other, max });
   }
 
+  // Other numbers, in tables of the same shapes.
+  replace(tables) {
+    this.given = tables;
+    this.tables.forEach((table, t) => fillTable(table, tables[t].values, table.own ? this.set[table.node] : -1));
+    this.refresh();
+  }
+
   refresh() {
     for (const runs of [this.plain, this.wide ?? {}]) for (const run of Object.values(runs)) run.refresh();
   }

@@ -6,6 +6,7 @@ const SAME = 0.005; // a difference of posteriors that nobody would see
 class Session {
   constructor(model, engine) {
     Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, kept: null, last: null });
+    this.intervals = null; // of the posteriors, once they are known
     this.first = null; // the answer without findings
     this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
@@ -213,6 +214,12 @@ class Session {
     return apart > 4 * SAME * now.sd ? before : null;
   }
 
+  // The interval of a state; null if there is none, or nothing to see of it.
+  intervalOf(i, state) {
+    const interval = this.intervals?.[i]?.[state];
+    return interval && interval[1] - interval[0] > SAME / 10 ? interval : null;
+  }
+
   // How a state is read out.
   spoken(i, state) {
     const { label, states } = this.model.variables[i];
@@ -225,6 +232,8 @@ class Session {
         : seen >= 0
           ? "excluded"
           : `soft evidence, likelihood ${brief(shares(likelihoods)[state])}`;
-    return `${label}: ${states[state]}, ${spokenPercent(this.answer.posteriors[i][state])}, ${finding}`;
+    const interval = this.intervalOf(i, state);
+    const sure = interval ? ` (from ${spokenPercent(interval[0])} to ${spokenPercent(interval[1])})` : "";
+    return `${label}: ${states[state]}, ${spokenPercent(this.answer.posteriors[i][state])}${sure}, ${finding}`;
   }
 }
