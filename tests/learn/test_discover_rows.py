@@ -179,6 +179,16 @@ def test_words_among_numbers_are_counted_and_masked() -> None:
         assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 7, 9]
 
 
+def test_words_in_several_columns_are_masked_together() -> None:
+    frame = measurements().astype({"pressure": object, "age": object})
+    frame.loc[3, "pressure"], frame.loc[9, "age"] = "low", "old"
+    with pytest.raises(tacit.EvidenceError) as caught:
+        tacit.discover(frame, bins={"age": 3}, **QUIET)
+    assert str(caught.value).count("row 3: 'low' is not a number") == 1
+    assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 9]
+    assert caught.value.to_pandas()["variable"].tolist() == ["age", "pressure"]
+
+
 def test_whole_numbers_that_a_word_makes_states_are_told() -> None:
     frame = pd.DataFrame({"age": [*range(30, 60), "old"] * 4, "x": [*"ab" * 62]})
     for told in (frame, frame.astype({"age": str})):
@@ -431,6 +441,15 @@ def test_tests_are_placed_in_what_was_found() -> None:
     placement = tacit.learn.place_tests(found.network, "grass", frame, steps=5, restarts=1, **QUIET)
     assert {place.node for place in placement.table} <= set(found.network)
     assert 0 < placement.loss <= placement.without
+
+
+def test_evidence_that_a_table_of_few_rows_rules_out_is_told_with_a_remedy() -> None:
+    rows = {"rain": ["no", "no", "yes"], "wet": ["no", "yes", "yes"]}
+    net = tacit.Network.from_edges([("rain", "wet")], rows)
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="tables that are estimated with prior=1.0 have none"):
+        tacit.estimate(net, rows, **QUIET).network.posterior("rain", {"rain": ["yes"], "wet": ["no"]})
+    again = tacit.estimate(net, rows, prior=1.0, **QUIET).network
+    assert np.isfinite(again.posterior("rain", {"rain": ["yes"], "wet": ["no"]})).all()
 
 
 def test_counts_may_be_poisson() -> None:
