@@ -187,6 +187,14 @@ def page(
         Path | None,
         typer.Option(metavar="FILE", help="An ensemble, as 'tacit estimate --draws' writes it: intervals on the bars."),
     ] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Of a network with value nodes, the variable to decide: the page says which action is best.",
+            autocompletion=completion.variables,
+        ),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -201,11 +209,12 @@ def page(
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    found = discovery_of(model) if draws is None else None
+    found = discovery_of(model) if draws is None and decide is None else None
     if found is not None:
         found.page(output, captions, query)
     else:
-        read_network(model).page(output, captions, query, None if draws is None else Ensemble.load(draws))
+        ensemble = None if draws is None else Ensemble.load(draws)
+        read_network(model).page(output, captions, query, ensemble, decide)
     print(output)
 
 
