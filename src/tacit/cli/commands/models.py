@@ -22,6 +22,7 @@ from tacit.cli.shared.arguments import (
     Json,
     Model,
     check_page,
+    discovery_of,
     read_network,
     stem,
 )
@@ -161,7 +162,9 @@ def draw(
         raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
     names = None if nodes is None else nodes.split(",")
     states = read_states(net, do or [])
-    net.plot(known, do=states, captions=captions, nodes=names, width=width).save(output)
+    found = discovery_of(model)
+    marks = {} if found is None else found.marks()
+    net.plot(known, do=states, captions=captions, nodes=names, width=width, **marks).save(output)
     print(output)
 
 
@@ -184,6 +187,14 @@ def page(
         Path | None,
         typer.Option(metavar="FILE", help="An ensemble, as 'tacit estimate --draws' writes it: intervals on the bars."),
     ] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Of a network with value nodes, the variable to decide: the page says which action is best.",
+            autocompletion=completion.variables,
+        ),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -198,8 +209,12 @@ def page(
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    ensemble = None if draws is None else Ensemble.load(draws)
-    read_network(model).page(output, captions, query, ensemble)
+    found = discovery_of(model) if draws is None and decide is None else None
+    if found is not None:
+        found.page(output, captions, query)
+    else:
+        ensemble = None if draws is None else Ensemble.load(draws)
+        read_network(model).page(output, captions, query, ensemble, decide)
     print(output)
 
 
