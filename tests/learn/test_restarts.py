@@ -95,6 +95,13 @@ def rare_states():
     return classes(*((name, rare) for name in names), ("y", None)), rows
 
 
+def products_that_lose_digits():
+    """They are too small for all digits of a float, and yet not 0."""
+    tiny = np.array([1.1e-157, 2.3e-157, 3.7e-157])
+    rare = tacit.CPT(np.stack([tiny, 1 - tiny], axis=1))
+    return classes(("x", rare), ("y", rare), ("z", None)), {"x": [0] * 40, "y": [0] * 40} | drawn("z", rows=40)
+
+
 CASES = [
     hidden_class,
     holes_below_what_is_not_observed,
@@ -105,6 +112,7 @@ CASES = [
     gaussian_leaves,
     gaussian_leaves_of_what_is_observed,
     rare_states,
+    products_that_lose_digits,
 ]
 
 

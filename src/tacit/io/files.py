@@ -9,6 +9,8 @@ from pathlib import PurePath
 from typing import Any, Protocol, TypeVar
 
 from tacit.base.errors import FormatError, TacitError
+from tacit.base.text import listed
+from tacit.base.warnings import warn
 from tacit.io.formats import bif, ergo, hugin, json, netica, samiam, uai, xmlbif
 from tacit.io.parsing.content import read_bytes, suffix_of, write_text
 from tacit.model.elements.variable import Label
@@ -116,7 +118,15 @@ def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
     for name in net.value_nodes if format is not json else ():
         remedy = "write .json, or net.without_values()"
         raise FormatError(f"{name!r} is a value node, which no format but JSON holds; {remedy}")
+    lost = [name for name in net if net.bins(name) is not None] if format is not json else []
+    if lost:
+        what = f"the file holds no bins: {listed(lost)} will have the names of intervals as states"
+        warn(f"{what}, and take no numbers; .json keeps them", LostBinsWarning)
     return format.compose(net)
+
+
+class LostBinsWarning(UserWarning):
+    """A file of a format without intervals was written: its variables no longer know what numbers mean."""
 
 
 def format_of(path: str | os.PathLike[str]) -> _Format:
