@@ -62,5 +62,9 @@ def build(
             built: Engine = TorchEngine(*numbers)
         else:
             built = NumpyEngine(*numbers)
+            if machine.can_run_code():
+                from tacit.engines.native.normal_code import NormalCode
+
+                built.find_shares = NormalCode()
     built.threads = threads
     return built

@@ -21,7 +21,7 @@ from tacit.base.floats import Floats
 from tacit.compiler.program import Program
 from tacit.engines import engine_for_many_passes
 from tacit.engines.engine import Engine, Sweep
-from tacit.engines.results import Array
+from tacit.engines.results import Array, Results
 from tacit.evidence.column import blocks
 from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
@@ -143,17 +143,19 @@ def _expected(batch: RowBatch, engine: Engine, densities: Densities, learned: fr
     total, least = ExpectedCounts(), _trusted_from(engine.program, batch.weights)
     for place, block in blocks(batch.columns, batch.rows, engine.gradient_chunk):
         columns = bound(block.columns, densities)
-        result, imprecise = engine.run_trusting(columns, block.rows, least)
         weights = batch.weights[place]
-        mantissa, counted = result.joint[0], weights > 0
-        for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
-            raise batch.impossible(place.start + row)
-        logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
+        counted = weights > 0
+
+        def seeds_of(result: Results, place: slice = place, weights: Floats = weights) -> Floats:
+            mantissa, counted = result.joint[0], weights > 0
+            for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
+                raise batch.impossible(place.start + row)
+            seeds: Floats = np.divide(weights, mantissa, out=np.zeros(len(weights)), where=counted)
+            return seeds
+
+        result, gradients = engine.trusting_gradients(columns, block.rows, least, seeds_of)
+        logs = np.log(result.joint[0], out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         logs += scale_of(columns, block.rows)
-        seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        gradients = engine.gradients(
-            columns, block.rows, seeds, result.exponent, through_selection=False, imprecise=imprecise
-        )
         tables = {key: derivative for key, derivative in gradients.tables.items() if key[1] != THRESHOLDS}
         numbers = [column for column in density_columns(columns) if column.variable.name in learned]
         moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in numbers}
