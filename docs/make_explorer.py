@@ -3,10 +3,20 @@
 import sys
 from pathlib import Path
 
-from bench.networks import network
+import tacit
+
+
+def example(name: str) -> tacit.Network:
+    """A network that comes with tacit, or else one of those that pgmpy ships."""
+    if make := getattr(tacit.examples, name, None):
+        return make()
+    from bench.networks import network  # pgmpy is installed for development only
+
+    return network(name)
+
 
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     path.parent.mkdir(parents=True, exist_ok=True)
-    network(path.stem).page(path, Path(__file__).with_name(f"{path.stem}.toml"))
+    example(path.stem).page(path, Path(__file__).with_name(f"{path.stem}.toml"))
     print(path.resolve().as_uri())

@@ -238,6 +238,18 @@ def answers() -> plt.Figure:
     return tac.posterior(rows, labels=True).plot().figure
 
 
+def sure() -> plt.Figure:
+    """How sure it is that a pump is worn, as in the how-to about credible intervals."""
+    net = tacit.Network("pumps")
+    net.add("worn", states=["yes", "no"])
+    net.add("noise", ["worn"], states=["loud", "quiet"])
+    noise = ["loud"] * 5 + ["quiet"] + ["loud"] * 4 + ["quiet"] * 20
+    found = tacit.estimate(net, {"worn": ["yes"] * 6 + ["no"] * 24, "noise": noise}, prior=1.0)
+    tac = tacit.compile(found.network, "worn", ["noise"])
+    rows = pd.DataFrame({"noise": ["loud", "quiet"]}, index=["loud", "quiet"])
+    return tac.credible(rows, found.draws(1000, seed=0)).plot().figure
+
+
 def reasons() -> plt.Figure:
     """What the findings of a patient of alarm add to the answer."""
     findings = {"MINVOL": "LOW", "EXPCO2": "LOW", "PRESS": "HIGH", "BP": "LOW"}
@@ -320,6 +332,7 @@ FIGURES: dict[str, Callable[[], Any]] = {
     "tornado.svg": tornado,
     "answers.svg": answers,
     "reasons.svg": reasons,
+    "sure.svg": sure,
     "mixture.svg": mixture,
     "diagram.svg": diagram,
 }

@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 
 GAMMA, GENTLE = 16.0, 4.0  # slopes
 RESTARTS, STEPS = 32, 500  # of every fit, classical or testing
+DRAWS = 10_000
 LEVELS = (1.0, 0.0, 0.5)  # evidence: yes, no, unknown
 PUBLISHED = {
     "BN": (73.0, 93.0, 77.9, 69.0, 87.0, 82.9, 72.1, 88.4, 80.4),
@@ -124,12 +125,63 @@ def errors(learned: Mapping[str, Learned], title: str) -> Grid:
     return Grid([("largest error, points", "nine rows", "441 rows", "reversal")], body, title=title)
 
 
+def patients() -> dict[str, list[str]]:
+    """The 700 patients of Charig et al. (1986), one by one."""
+    counts = {("small", "A"): (81, 6), ("small", "B"): (234, 36), ("large", "A"): (192, 71), ("large", "B"): (55, 25)}
+    listed = [
+        (size, treatment, recovery)
+        for (size, treatment), numbers in counts.items()
+        for recovery, number in zip(("yes", "no"), numbers, strict=True)
+        for _ in range(number)
+    ]
+    return dict(zip(("size", "treatment", "recovery"), map(list, zip(*listed, strict=True)), strict=True))
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """How probable 700 patients make each part of the reversal, and all of them together."""
+
+    small: float
+    large: float
+    looks_worse: float
+    reversed: float
+    done: float  # that A is better where treatments are given, not seen
+
+
+def how_sure(draws: int = DRAWS) -> Sureness:
+    """Compare the treatments in networks whose tables are drawn from what the patients leave possible."""
+    net = tacit.estimate(kidney_stones().learnable(), patients(), progress=False)
+    ensemble = net.draws(draws, seed=0)
+    seen = tacit.compile(net.network, "recovery", ["size", "treatment"])
+    both = {"size": ["small", "small", "large", "large", None, None], "treatment": ["A", "B"] * 3}
+    recovery = seen.posterior(both, tables=ensemble)[..., 0]
+    small, large, worse = (recovery[:, a] > recovery[:, b] for a, b in ((0, 1), (2, 3), (5, 4)))
+    set_to = tacit.compile(net.network, "recovery", do=["treatment"])
+    done = set_to.posterior({"treatment": ["A", "B"]}, tables=ensemble)[..., 0]
+    shares = (small, large, worse, small & large & worse, done[:, 0] > done[:, 1])
+    return Sureness(*(float(share.mean()) for share in shares))
+
+
+def sureness(found: Sureness) -> Grid:
+    """The shares of draws, in per cent."""
+    shares = {
+        "A is better for small stones": found.small,
+        "A is better for large stones": found.large,
+        "B looks better in all": found.looks_worse,
+        "all three: the reversal": found.reversed,
+        "A is better if it is given, not seen": found.done,
+    }
+    body = [(what, f"{100 * share:.0f}") for what, share in shares.items()]
+    return Grid([("after 700 patients", "sure, %")], body, title="How sure is the reversal?")
+
+
 def main() -> None:
-    """Learn from the nine rows, as the paper does, then from soft evidence of all levels."""
+    """Learn from the nine rows, as the paper does, then from soft evidence of all levels; then ask how sure it is."""
     nine = {"AC": learn(None), "TAC": learn(GAMMA), "TAC, hard tests": learn(GAMMA, hard=True)}
     whole = {"AC": learn(None, x=grid())} | {f"TAC, slope {g:g}": learn(g, x=grid()) for g in (GAMMA, GENTLE)}
     print(as_published(nine), errors(nine, "Learned from nine rows"), sep="\n\n")
     print("", errors(whole, "Learned from 441 rows of soft evidence"), sep="\n")
+    print("", sureness(how_sure()), sep="\n")
 
 
 if __name__ == "__main__":

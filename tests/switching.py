@@ -39,7 +39,7 @@ class Turns:
 def forced(patch: pytest.MonkeyPatch, with_code: int = WITH_CODE) -> None:
     """Make it change its runner before every call."""
     turns = Turns(with_code)
-    patch.setattr(Auto, "runner", lambda self, rows, *sweeps: turns.runner(self, rows, *sweeps))
+    patch.setattr(Auto, "runner", lambda self, rows, *sweeps, calls=1: turns.runner(self, rows, *sweeps))
 
 
 def natural(patch: pytest.MonkeyPatch) -> None:

@@ -12,8 +12,14 @@ from tacit.base.version import VERSION, refuse_a_mixture
 from tacit.evidence.column_names import MissingColumnWarning, UnusedColumnWarning
 from tacit.evidence.read import AmbiguousRowsWarning
 from tacit.evidence.summaries.discretizing import DefaultBinsWarning
-from tacit.evidence.summaries.observed_states import ConstantColumnWarning, SimilarStatesWarning, SpoiltNumbersWarning
+from tacit.evidence.summaries.observed_states import (
+    ConstantColumnWarning,
+    GapWordWarning,
+    SimilarStatesWarning,
+    SpoiltNumbersWarning,
+)
 from tacit.io import RoundingWarning, load, read, read_evidence, save, write
+from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
 from tacit.model.factor_graph import FactorGraph
@@ -34,7 +40,8 @@ if TYPE_CHECKING:
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
-    from tacit.query.ensembles.ensemble import Ensemble
+    from tacit.query.decisions.decision_query import DecisionQuery
+    from tacit.query.ensemble import Ensemble
 
 refuse_a_mixture()
 explain_former_modules()
@@ -50,6 +57,7 @@ __all__ = [
     "Circuit",
     "CollapsedDensityWarning",
     "ConstantColumnWarning",
+    "DecisionQuery",
     "DefaultBinsWarning",
     "Density",
     "Discovery",
@@ -60,6 +68,7 @@ __all__ = [
     "FactorQuery",
     "Fit",
     "FormatError",
+    "GapWordWarning",
     "Gaussian",
     "ImpossibleEvidenceWarning",
     "LogNormal",
@@ -68,6 +77,7 @@ __all__ = [
     "Mux",
     "Network",
     "NetworkError",
+    "NoAdjustmentWarning",
     "NoisyOr",
     "ObservedQueryWarning",
     "OpenIntervalWarning",
@@ -102,7 +112,8 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "Ensemble": "tacit.query.ensembles.ensemble",
+    "DecisionQuery": "tacit.query.decisions.decision_query",
+    "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",
     **dict.fromkeys(
         ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"
@@ -110,7 +121,20 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }
-MODULES = ("dask", "drawing", "learn", "plot", "ray", "semantics", "serve", "sklearn", "spark", "theory", "torch")
+MODULES = (
+    "causal",
+    "dask",
+    "drawing",
+    "learn",
+    "plot",
+    "ray",
+    "semantics",
+    "serve",
+    "sklearn",
+    "spark",
+    "theory",
+    "torch",
+)
 LATER = {"circuit": "tacit.engines.circuit", **{name: f"tacit.{name}" for name in MODULES}}
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from tacit.base.errors import EvidenceError, NetworkError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.text import large
-from tacit.evidence.column import Evidence
+from tacit.evidence.column import Column, Evidence
 from tacit.evidence.density_column import scale_of, with_densities
 from tacit.evidence.read import EvidenceLike, read
 from tacit.model.cpt import CPT, TestingCPT
@@ -133,6 +133,22 @@ def information(net: Model, query: str, evidence: EvidenceLike | None = None) ->
         drop = _entropy(both.sum(axis=2)) + _entropy(both.sum(axis=1)) - _entropy(both.reshape(len(both), -1))
         drops[name] = np.where(known.columns[name].observed, np.nan, drop) if name in known.columns else drop
     return drops
+
+
+def expected_values(net: Model, decision: str, evidence: EvidenceLike | None = None) -> Floats:
+    """What all value nodes together are expected to be worth if a variable is set to each of its states.
+
+    An array (rows, states of the decision). The evidence is what is known before the decision.
+    """
+    known, free = _read(net, evidence), net.cut([decision])
+    own = free.variable(decision)
+    expected = np.zeros((known.rows, own.card))
+    for action in range(own.card):
+        row = Evidence(known.rows, {**known.columns, decision: Column(own, np.array([action]))})
+        for value in net.value_nodes.values():
+            worth = posterior(free, value.parents, row) * value.table
+            expected[:, action] += worth.reshape(known.rows, -1).sum(axis=1)
+    return expected
 
 
 def _entropy(distributions: Floats) -> Floats:

@@ -17,6 +17,7 @@ from tacit.evidence.tables.messages import in_file, in_partition
 from tacit.learn.fitting.data import read_labels
 from tacit.model.elements.variable import Variable
 
+FRAMES = {"pandas": "DataFrame", "polars": "DataFrame", "pyarrow": "table"}
 ODD = "a, row 7: b"  # a name that looks like a place in a message
 
 
@@ -154,6 +155,58 @@ def test_the_wrong_rows_of_a_table_are_masked():
     assert EvidenceError(" has codes", variable="A", row=0, rows=5).mask(rows).all()
     with pytest.raises(tacit.TacitError, match="about none of these columns"):
         likelihoods.mask({"C": ["lo"]})
+
+
+@pytest.mark.parametrize("library", ["dict", "pandas", "polars", "pyarrow"])
+def test_all_wrong_numbers_are_counted_and_masked(library):
+    net = tacit.Network()
+    net.add("Q", cpt=[0.5, 0.5])
+    net.add("heat", ["Q"], cpt=tacit.Gaussian([20, 90], 10))
+    net.add("trips", ["Q"], cpt=tacit.Poisson([1, 5]))
+    columns = {"heat": ["21", "low", "1,5", "20", "low", None], "trips": [1.0, -1.0, None, 2.5, -1.0, 0.0]}
+    rows = columns if library == "dict" else getattr(pytest.importorskip(library), FRAMES[library])(columns)
+    with pytest.raises(EvidenceError) as caught:
+        net.posterior("Q", rows)
+    assert str(caught.value) == (
+        "evidence on 'heat', row 1: 'low' is not a number; the column is text, and 2 of 5 values spell numbers: "
+        "convert it (in pandas, pd.to_numeric(column, errors='coerce') makes the others gaps); "
+        "write numbers with a point (1.5); "
+        "3 rows are no numbers: 'low' (2, first in row 1), '1,5' (1, first in row 2)"
+    )
+    assert caught.value.mask(rows).tolist() == [False, True, True, False, True, False]
+    with pytest.raises(EvidenceError) as caught:
+        net.posterior("Q", {"trips": rows["trips"]})
+    assert str(caught.value) == (
+        "evidence on 'trips', row 1: -1 is no whole number from 0 on; 3 rows are wrong: -1.0 (2, first in row 1), "
+        "2.5 (1, first in row 3)"
+    )
+    assert caught.value.mask(rows).tolist() == [False, True, False, True, True, False]
+
+
+def test_truth_values_are_no_numbers():
+    net = tacit.Network()
+    net.add("Q", cpt=[0.5, 0.5])
+    net.add("heat", ["Q"], cpt=tacit.Gaussian([20, 90], 10))
+    message = "'heat', row 0: True is a truth value, and no number; write 1 and 0 if these are meant"
+    with pytest.raises(EvidenceError, match=message):
+        net.posterior("Q", {"heat": np.array([True, False])})
+    with pytest.raises(EvidenceError) as caught:
+        net.posterior("Q", {"heat": [1.0, None, True]})
+    assert caught.value.mask({"heat": [1.0, None, True]}).tolist() == [False, False, True]
+
+
+def test_infinite_numbers_of_several_columns_are_counted_in_each():
+    net = tacit.Network()
+    net.add("Q", cpt=[0.5, 0.5])
+    net.add(["x", "y"], ["Q"], cpt=tacit.Gaussian([[0, 0], [1, 1]], cov=np.eye(2)))
+    rows = {"x": [0.0, np.inf, 1.0, np.inf], "y": [1.0, 2.0, -np.inf, 2.0]}
+    with pytest.raises(EvidenceError) as caught:
+        net.posterior("Q", rows)
+    assert [(one.variable, one.row, len(one.values)) for one in (caught.value, *caught.value.others)] == [
+        ("x", 1, 1),
+        ("y", 2, 1),
+    ]
+    assert caught.value.mask(rows).tolist() == [False, True, True, True]
 
 
 def test_a_frame_says_what_is_wrong_with_numbers_and_whole_columns(tmp_path):

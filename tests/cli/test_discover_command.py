@@ -10,6 +10,7 @@ from tests.helpers import close
 
 pytest.importorskip("typer")
 pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
 
 from pyarrow import csv, parquet  # noqa: E402
 from typer.testing import CliRunner  # noqa: E402
@@ -242,8 +243,8 @@ def test_the_cell_that_makes_text_of_numbers_is_named(place, monkeypatch):
     cells[place] = "67,5"
     write("weights.csv", "a,weight\n" + "".join(f'{"xy"[i % 2]},"{cell}"\n' for i, cell in enumerate(cells)))
     said = tacit_("discover", "weights.csv", *HERE, code=1)
-    assert "column 'weight' is text: all values spell numbers but '67,5'; correct them, or make them gaps" in said
-    with pytest.raises(tacit.EvidenceError, match="all values spell numbers but '67,5'"):
+    assert f"column 'weight', row {place + 1}: '67,5' is not a number, as 599 of 600 values are; correct them" in said
+    with pytest.raises(tacit.EvidenceError, match=f"row {place}: '67,5' is not a number"):
         tacit.discover({"a": ["x", "y"] * 300, "weight": cells}, progress=False)
 
 
@@ -275,3 +276,24 @@ def test_densities_are_kept_in_json():
     close(tacit.load("heat.json").density("heat").mean, [0, 9], 0.3)
     assert as_json("discover", "heat.csv", "-o", "heat.json", *options)["densities"] == ["heat"]
     assert "heat.json" in tacit_("discover", "heat.csv", "-o", "heat.bif", *options, code=2)
+
+
+def test_edges_take_the_place_of_a_search():
+    rows = pd.DataFrame(tacit.examples.kidney_stones().sample(300, seed=0)).assign(id=range(300))
+    rows.to_csv("stones.csv", index=False)
+    edges = [("size", "treatment"), ("treatment", "recovery")]
+    said = tacit_("discover", "stones.csv", "-o", "found.json", "--edges", "size->treatment, treatment->recovery")
+    assert "2 edges among 3 variables from 300 rows" in said
+    found = tacit.load("found.json")
+    assert sorted(found.edges) == edges
+    expected = tacit.estimate(tacit.Network.from_edges(edges, rows), rows.drop(columns="id"), progress=False).network
+    np.testing.assert_allclose(found.table("recovery"), expected.table("recovery"), atol=0.02)
+    tacit_(
+        "discover", "stones.csv", "-o", "turned.json", "--edges", "recovery->treatment", "--edges", "treatment->size"
+    )
+    assert sorted(tacit.load("turned.json").edges) == [("recovery", "treatment"), ("treatment", "size")]
+    said = tacit_("discover", "stones.csv", *HERE, "--edges", "size->recovery", "--tiers", "size<recovery", code=2)
+    assert "leave out --tiers" in said
+    assert "no column 'sise'; did you mean 'size'" in tacit_(
+        "discover", "stones.csv", *HERE, "--edges", "sise->recovery", code=1
+    )

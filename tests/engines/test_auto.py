@@ -167,12 +167,22 @@ def test_many_rows_run_as_code(loaded, compilations):
 def test_code_is_compiled_when_it_would_have_repaid_itself(monkeypatch, compilations, expected):
     monkeypatch.setattr(auto, "INTERPRETER", "no such module")
     engine = compile_().engine()
-    each = engine._numpy_seconds(1, auto.FORWARD) - auto.CODE.call + 2 * auto.READ_VARIABLE
+    each = engine._numpy_seconds(auto.Work(1, 1), auto.FORWARD) - auto.CODE.call + 2 * auto.READ_VARIABLE
     monkeypatch.setattr(auto, "WRITE_TERM", 0.0)
     monkeypatch.setattr(auto, "COMPILE_START", 9.5 * each)
     monkeypatch.setattr(auto, "COMPILE_TERM", {False: 0.0, True: 0.0})
     ran = [engine.runner(1, Sweep.FORWARD) for _ in range(12)]
     assert ran == [engine.numpy] * 9 + [engine.native] * 3
+
+
+def test_few_rows_under_many_networks_run_as_code(monkeypatch, loaded, compilations):
+    monkeypatch.setattr(auto, "COMPILE_START", 0.01)
+    tac = compile_()
+    few, many = (tacit.Ensemble.of([tac.network] * count) for count in (2, 5000))
+    tac.posterior(EVIDENCE, tables=few)
+    assert compilations == []
+    tac.posterior(EVIDENCE, tables=many)
+    assert compilations != []
 
 
 def test_what_is_on_disk_is_used_as_soon_as_to_look_for_it_pays(monkeypatch, loaded, compilations, expected):

@@ -38,6 +38,7 @@ def gpu(monkeypatch):
 
 
 GPU = pytest.mark.usefixtures("gpu")
+ENGINES = ("cuda", "numpy")
 
 
 @pytest.mark.skipif(HAS_GPU, reason="there is a GPU")
@@ -212,3 +213,17 @@ def test_kernels_on_tensors(monkeypatch, gamma):
         close(found.tables[key], table, 1e-10)
     for name, table in expected.likelihoods.items():
         close(by_input[name].cpu(), table, 1e-11)
+
+
+@GPU
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_tables_of_rows(dtype):
+    net, rng = examples.abc(), np.random.default_rng(0)
+    tables = rng.dirichlet(np.ones(2), (300, 2))
+    tables[7, 0] = [1e-300, 1.0]  # which is too small for float32
+    evidence = {"A": rng.random(300), "C": "lo", "C.table": tables}
+    own, reference = (tacit.compile(net, "B", ["A", "C"], per_row=["C"], engine=e, dtype=dtype) for e in ENGINES)
+    bar = 1e-12 if dtype == "float64" else 1e-5
+    close(own.posterior(evidence), reference.posterior(evidence), bar)
+    close(own.log_evidence(evidence), reference.log_evidence(evidence), bar)
+    close(own.marginals(evidence)["A"], reference.marginals(evidence)["A"], bar)

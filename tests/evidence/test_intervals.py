@@ -82,15 +82,20 @@ def test_floats_of_every_type(dtype: str) -> None:
 
 
 def test_objects_of_any_kind_each_for_itself() -> None:
-    mixed = [17.5, 18, None, nan, np.float32(40), np.int8(3), Decimal("64.9"), Fraction(130, 2), "[18, 40)", True]
-    assert codes(mixed) == [0, 1, -1, -1, 2, 0, 2, 3, 1, 0]
+    mixed = [17.5, 18, None, nan, np.float32(40), np.int8(3), Decimal("64.9"), Fraction(130, 2), "[18, 40)"]
+    assert codes(mixed) == [0, 1, -1, -1, 2, 0, 2, 3, 1]
     assert codes(np.array(mixed, dtype=object)) == codes(mixed)
     assert codes([17.5, None, 65.0]) == [0, -1, 3]
     assert codes((17, 18)) == [0, 1]
     assert codes(pl.Series([Decimal("17.5"), None])) == [0, -1]
     assert codes(pd.Series([17, 18, 17, None], dtype="category")) == [0, 1, 0, -1]
     assert codes(pa.array([17, 18, None]).dictionary_encode()) == [0, 1, -1]
-    assert codes(np.array([True, False])) == [0, 0]
+
+
+def test_truth_values_are_numbers_where_they_tell_something() -> None:
+    flag = variable("F", None, [-inf, 1, inf])
+    assert codes([True, None, False], flag) == [1, -1, 0]
+    assert codes(np.array([True, False]), flag) == [1, 0]
 
 
 def test_torch_tensors() -> None:
@@ -131,6 +136,8 @@ def test_two_intervals_never_make_a_likelihood_of_a_float() -> None:
         (pd.Series([17, 300], dtype="category"), "row 1: 300 is outside"),
         (["[0, 18)", "x"], "row 1: 'x' is neither a number nor a state; expected numbers in [0, 120]"),
         (["[0, 18)", "37"], "row 1: '37' is text, and 1 of 2 values spell numbers: convert the column (in pandas,"),
+        (np.array([True, False]), "row 0: True is neither a number nor a state"),
+        ([17, None, np.True_], "row 2: True is neither a number nor a state"),
         (["[0, 18)", ""], "; use None (or NaN) for a gap, not ''"),
     ],
 )

@@ -45,6 +45,14 @@ def test_a_function_is_not_saved(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_json_keeps_densities_without_parents():
+    net = tacit.Network()
+    net.add("x", cpt=tacit.Gaussian(3.5))
+    net.add("k", cpt=tacit.Poisson(2))
+    net.add(("y", "z"), cpt=tacit.Gaussian([0.0, 1.0], cov=np.eye(2)))
+    assert tacit.Network.from_dict(json.loads(json.dumps(net.to_dict()))) == net
+
+
 @pytest.mark.parametrize("suffix", ["bif", "xmlbif", "uai", "net"])
 def test_other_formats_say_what_holds_densities(tmp_path, suffix):
     with pytest.raises(FormatError, match=r"node 'heat' has a density, which no format but JSON holds; write \.json"):

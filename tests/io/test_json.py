@@ -81,6 +81,44 @@ def test_the_file_is_strict_json_with_one_node_per_line(path):
     assert sum(line.startswith('  {"name"') for line in text.splitlines()) == 6
 
 
+def with_values():
+    net = every_kind()
+    net.value("Cost", ["B", "A"], [[-1, 2.5], [0, 1e-300], [3, 4]])
+    net.value("Fee", [], -0.1)
+    return net
+
+
+def test_value_nodes_have_a_version_and_a_line_each(path):
+    save(with_values(), path)
+    assert load(path) == with_values()
+    text = path.read_text(encoding="utf-8")
+    data = json.loads(text)
+    assert data["version"] == 5
+    assert data["values"][0] == {"name": "Cost", "parents": ["B", "A"], "table": [[-1, 2.5], [0, 1e-300], [3, 4]]}
+    assert sum(line.startswith('  {"name"') for line in text.splitlines()) == 8
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "document.values is an object, expected a list"),
+        ([3], "values[0] is an integer, expected an object"),
+        ([{"parents": [], "table": 0}], "values[0] has no 'name'"),
+        ([{"name": "A", "parents": [], "table": 0}], "values[0]: node 'A' is in the network already"),
+        ([{"name": "V", "parents": "A", "table": [0, 1]}], "values[0].parents is a string, expected a list"),
+        ([{"name": "V", "parents": [["A"]], "table": [0, 1]}], "values[0]: node 'V': parent ['A'] is not in the"),
+        ([{"name": "V", "parents": ["A"], "table": True}], "values[0].table is true or false, expected"),
+        ([{"name": "V", "parents": ["A"], "table": [0, None]}], "values[0]: value node 'V': table at A='false' is nan"),
+        ([{"name": "V", "parents": ["A"], "table": ["0", 1]}], "values[0].table is not a regular array"),
+    ],
+)
+def test_faults_of_value_nodes_have_a_place(path, value, message):
+    path.write_text(json.dumps({**with_values().to_dict(), "values": value}), encoding="utf-8")
+    with pytest.raises(FormatError, match=r"net\.json: ") as error:
+        load(path)
+    assert message in str(error.value)
+
+
 def test_only_networks_can_be_saved(path):
     with pytest.raises(tacit.TacitError, match="cannot save a dict; expected a Network"):
         save({}, path)
@@ -129,7 +167,7 @@ def test_a_file_that_is_no_network_is_refused(path, content, message):
 @pytest.mark.parametrize(
     ("place", "value", "message"),
     [
-        ("version", 5, "document.version 5 is not known; this release reads versions 1 to 4"),
+        ("version", 6, "document.version 6 is not known; this release reads versions 1 to 5"),
         ("name", 5, "document.name is an integer, expected a string or null"),
         ("nodes", {}, "document.nodes is an object, expected a list"),
         ("nodes 1", 3, "nodes[1] is an integer, expected an object"),

@@ -319,3 +319,19 @@ def test_a_function_is_no_density_of_a_model():
         onnx_model(tacit.compile(net, "Fault", ["Noise"]))
     with pytest.raises(TacitError, match="'Heat', is continuous, so there is no ONNX model"):
         onnx_model(tacit.compile(net, "Heat", ["Count"]))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("hard", [(), ("A",)])
+def test_tables_of_rows_are_inputs(hard, dtype):
+    """The table of C is below a variable that may be indexed; that of A is a root's."""
+    rng, soft = np.random.default_rng(0), [] if hard else ["A"]
+    tac = tacit.compile(tacit.examples.abc(), "B", ["C", *soft], hard, dtype=dtype, per_row=["C", "A"])
+    tables = {"C.table": rng.dirichlet(np.ones(2), (4, 2)), "A.table": rng.dirichlet(np.ones(2), 4)}
+    evidence = {"A": ["true", "false", "true", "false"], "C": [0.2, 0.9, 0.5, 0.7]}
+    evidence["C"] = np.stack([evidence["C"], 1 - np.array(evidence["C"])], axis=1)
+    given = feed(tac, evidence | tables) | {name: own.astype(dtype) for name, own in tables.items()}
+    posterior, log_evidence = session(tac).run(None, given)
+    close(posterior, tac.posterior(evidence | tables), TOLERANCE[dtype])
+    close(log_evidence, tac.log_evidence(evidence | tables), TOLERANCE[dtype])
+    assert json.loads({p.key: p.value for p in onnx_model(tac).metadata_props}["tables"]) == {"C": ["A"], "A": []}

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tacit import FormatError
-from tacit.learn.checkpoint import fingerprint, packed
+from tacit.base.archive import packed
+from tacit.learn.checkpoint import fingerprint
 from tacit.learn.fitting.optimizers import Adam, State
 from tacit.learn.fitting.run import Record, Run, Stage, Trainer, read_run, write_run
 

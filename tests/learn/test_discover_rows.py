@@ -159,6 +159,46 @@ def test_numbers_that_a_word_or_a_comma_makes_text_are_told() -> None:
         tacit.discover(frame, **QUIET)
 
 
+def test_words_among_numbers_are_counted_and_masked() -> None:
+    frame = measurements().astype({"pressure": object})
+    frame.loc[[3, 9], "pressure"] = "low"
+    frame.loc[7, "pressure"] = "1,5"
+    message = "column 'pressure', row 3: 'low' is not a number, as 597 of 600 values are; correct them"
+    batches = [frame[:8], frame[8:]]
+    ways = [
+        lambda: tacit.discover(frame, **QUIET),
+        lambda: tacit.discover(frame, bins={"pressure": 3}, **QUIET),
+        lambda: tacit.discover(batches, **QUIET),
+        lambda: tacit.Network.from_edges([("age", "pressure")], frame),
+        lambda: tacit.Network.from_edges([("age", "pressure")], frame, bins={"pressure": 3}),
+    ]
+    for way in ways:
+        with pytest.raises(tacit.EvidenceError, match=message) as caught:
+            way()
+        assert "write numbers with a point (1.5); 3 rows are no numbers: 'low' (2, first" in str(caught.value)
+        assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 7, 9]
+
+
+def test_whole_numbers_that_a_word_makes_states_are_told() -> None:
+    frame = pd.DataFrame({"age": [*range(30, 60), "old"] * 4, "x": [*"ab" * 62]})
+    for told in (frame, frame.astype({"age": str})):
+        with pytest.warns(tacit.SpoiltNumbersWarning, match=r"'age' has 30 numbers as states beside 'old' \(4 rows\)"):
+            tacit.discover(told, **QUIET)
+    few = pd.DataFrame({"rooms": [*range(1, 12), "many"] * 4, "x": [*"ab" * 24]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        tacit.discover(few, **QUIET)
+
+
+def test_words_for_a_gap_that_are_states_are_told_with_their_counts() -> None:
+    frame = pd.DataFrame({"smoker": ["yes", "NA", "no", None, "?", "NA"] * 20, "x": ["none", "b", "a"] * 40})
+    told = r"states that may stand for a gap: column 'smoker' has '\?' \(20 rows\), 'NA' \(40 rows\); where they are"
+    for way in (lambda: tacit.discover(frame, **QUIET), lambda: tacit.Network.from_edges([("x", "smoker")], frame)):
+        with pytest.warns(tacit.GapWordWarning, match=told) as caught:
+            way()
+        assert "'x'" not in str(caught[0].message)
+
+
 def test_a_column_with_one_value_is_a_variable_without_edges() -> None:
     with pytest.warns(tacit.ConstantColumnWarning, match="single value: always; what is constant"):
         found = tacit.discover(lawn(300).assign(always="yes"), **QUIET)

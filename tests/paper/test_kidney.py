@@ -35,3 +35,17 @@ def test_the_report_shows_the_papers_figures_beside_ours():
     text = str(kidney.as_published({"made up": found}))
     assert "?, B               82.9     82.9       79.8        83.1" in text
     assert "made up                     1.25      0.50       yes" in str(kidney.errors({"made up": found}, ""))
+
+
+def test_how_sure_the_reversal_is():
+    patients = kidney.patients()
+    assert len(patients["size"]) == 700
+    found = kidney.how_sure(draws=2000)
+    rng = np.random.default_rng(1)  # by hand: a beta distribution for each treatment and size
+    counts = np.array([[[81, 6], [234, 36]], [[192, 71], [55, 25]]])
+    rate = rng.beta(counts[..., 0] + 0.5, counts[..., 1] + 0.5, (20_000, 2, 2))
+    better = rate[..., 0] > rate[..., 1]
+    assert found.small == pytest.approx(better[:, 0].mean(), abs=0.03)
+    assert found.large == pytest.approx(better[:, 1].mean(), abs=0.03)
+    assert found.reversed <= min(found.small, found.large, found.looks_worse)
+    assert "all three: the reversal" in str(kidney.sureness(found))

@@ -38,6 +38,7 @@ NEEDS = {
     "howto/onnx.md": ["onnx", "onnxruntime"],
     "howto/pictures.md": ["matplotlib"],
     "howto/peers.md": ["pgmpy.models", "pyagrum"],
+    "howto/row-tables.md": ["torch"],
     "howto/scikit-learn.md": ["sklearn"],
     "howto/serve.md": ["httpx", "starlette", "uvicorn"],
     "howto/web-service.md": ["httpx", "starlette"],

@@ -47,7 +47,7 @@ def test_every_extra_is_listed_and_those_of_the_page_are_in_its_first_line() -> 
 
 
 def test_format_example_is_read_and_written_back(tmp_path: Path) -> None:
-    example, density = blocks("docs/format.md", "json")
+    example, density, value = blocks("docs/format.md", "json")
     first, second = tmp_path / "first.json", tmp_path / "second.json"
     first.write_text(example, encoding="utf-8")
     tacit.save(tacit.load(first), second)
@@ -56,11 +56,13 @@ def test_format_example_is_read_and_written_back(tmp_path: Path) -> None:
     node = json.loads(density)
     both = {**document, "version": 4, "nodes": [document["nodes"][0], node]}
     assert tacit.Network.from_dict(both).to_dict()["nodes"][1] == node
+    worth = {**document, "version": 5, "values": [json.loads(value)]}
+    assert tacit.Network.from_dict(worth).to_dict() == worth
 
 
 def test_format_page_has_every_key_and_kind() -> None:
     page = (ROOT / "docs/format.md").read_text(encoding="utf-8")
-    example, _ = blocks("docs/format.md", "json")
+    example, *_ = blocks("docs/format.md", "json")
     document = json.loads(example)
     nodes = document["nodes"]
     cpts = [node["cpt"] for node in nodes]

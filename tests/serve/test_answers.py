@@ -136,6 +136,33 @@ def test_few_interventions_are_kept():
     assert queries.after({"X": 0}) is not first
 
 
+def test_predict(asked):
+    net, client, rows, columns, tac = asked
+    found = post(client, "predict", query=tac.query, rows=rows)
+    expected = tac.predict(columns)
+    assert found["states"] == expected.labels.tolist()
+    same(found["probability"], expected.probability)
+    both = post(client, "predict", query=[net.variables[0], tac.query], rows=rows)
+    expected = tacit.compile(net, [net.variables[0], tac.query], net.variables).predict(columns)
+    assert both["states"] == expected.labels.tolist()
+
+
+def test_compare(asked):
+    _, client, rows, _, tac = asked
+    first, second = ({name: [value] for name, value in row.items()} for row in rows[:2])
+    state = tac.variable.states[-1]
+    found = post(client, "compare", query=tac.query, rows=rows[:2], state=state)
+    expected = tac.compare(first, second, state)
+    assert (found["text"], found["conclusion"]) == (str(expected), expected.conclusion)
+    for one, posterior in zip(found["posterior"], expected.posterior, strict=True):
+        same(list(one.values()), posterior)
+    for one, other in zip(found["differences"], expected.differences, strict=True):
+        assert (one["name"], one["first"], one["second"]) == (other.name, other.first, other.second)
+        same(list(one["posterior"].values()), other.posterior)
+        same(list(one["weight"].values()), np.where(np.isfinite(other.weight), other.weight, np.nan))
+    assert "two rows of evidence, got 3" in post(client, "compare", 422, query=tac.query, rows=rows[:3])["error"]
+
+
 def test_explain(asked):
     _, client, rows, _, tac = asked
     for row, found in zip(rows, post(client, "explain", query=tac.query, rows=rows)["explanations"], strict=True):

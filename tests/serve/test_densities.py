@@ -52,6 +52,14 @@ def test_all_variables_are_answered_with_their_numbers(tac):
     assert ask("marginals", variables=["Load"]).keys() == {"posteriors", "log_evidence"}
 
 
+def test_the_weights_of_mixtures_are_posteriors_of_their_parents():
+    found = ask("marginals", rows=ROWS, weights=True)["weights"]
+    joint = tacit.compile(NET, ("Fault", "Load"), ["heat", "x", "trips", "shake"]).posterior(READINGS)
+    close(found["heat"], joint.reshape(len(ROWS), -1))
+    close(found["x, y"], joint.sum(axis=2))
+    assert list(ask("marginals", variables=["x", "y", "Load"], weights=True)["weights"]) == ["x, y"]
+
+
 def test_explanations_and_samples_have_numbers(tac):
     assert ask("mpe", rows=ROWS[:1])["states"]["heat"] == [82.5]
     assert ask("sample", rows=ROWS[:1], n=2, seed=1)["states"]["x"] == [[1.0, 1.0]]

@@ -22,6 +22,9 @@ QUESTIONS = [
     ("/api/mpe", {"rows": [{"C": "lo"}], "do": {"A": "true"}}),
     ("/api/sample", {"rows": [{}, {"A": "true"}], "n": 3, "seed": 1}),
     ("/api/explain", {"query": "B", "rows": [{"A": 0.8}, {"C": "lo"}]}),
+    ("/api/compare", {"query": "B", "rows": [{"A": 0.8}, {"C": "lo"}], "state": "true"}),
+    ("/api/predict", {"query": "B", "rows": [{"A": 0.8}, {"C": "lo"}]}),
+    ("/api/predict", {"query": ["A", "B"]}),
     ("/api/information", {"query": "B", "rows": [{"A": "true"}]}),
     ("/api/sensitivity", {"query": "B", "state": "true", "top": 3}),
 ]
@@ -102,5 +105,5 @@ def test_the_page_of_the_api_has_examples_that_work():
     assert [words[1] for words in examples] == [f"http://localhost{one.path}" for one in ENDPOINTS]
     for words in examples:
         question = json.loads(words[-1])
-        assert question["rows"] == [{"it's": "<yes>"}]
+        assert question["rows"][0] == {"it's": "<yes>"}
         assert client.post(words[1], json=question).status_code == 200

@@ -563,3 +563,46 @@ def test_no_tests_are_none():
             TACClassifier(**setting).fit(X, y)
         with pytest.raises(tacit.NetworkError, match=r"is 0, expected a whole number >= 1$"):
             TACRegressor(**setting).fit(X, y.astype(float))
+
+
+@pytest.mark.parametrize("numbers", ["bins", "gaussian"])
+def test_two_rows_are_compared_in_the_units_of_the_features(numbers):
+    rng = np.random.default_rng(0)
+    ill = pd.Series(rng.choice(["no", "yes"], 120), name="ill")
+    sick = (ill == "yes").to_numpy()
+    X = pd.DataFrame({"age": rng.normal(40 + 20 * sick, 8), "sex": rng.choice(["f", "m"], 120), "dose": 1.5})
+    X.loc[3, "sex"] = None
+    model = TACClassifier(random_state=0, steps=5, prior=1.0, numbers=numbers).fit(X, ill)
+    assert model.tac_.variable.name == "ill"
+    first, second = X.iloc[3], X.iloc[int(np.argmax(sick))]
+    why = model.compare(first, second)
+    rows = X.iloc[[3, int(np.argmax(sick))]]
+    close(why.posterior, model.predict_proba(rows))
+    assert {one.name: one.first for one in why.differences} == {"age": f"{first['age']:.6g}", "sex": "-"}
+    odds = np.log(why.posterior[:, 0] / why.posterior[:, 1])
+    assert sum(one.weight[0] for one in why.differences) == pytest.approx(odds[1] - odds[0])
+    changed = rows[:1].assign(**{why.differences[0].name: second[why.differences[0].name]})
+    close(why.differences[0].posterior, model.predict_proba(changed)[0])
+    assert str(why).startswith("ill=")
+    assert "row 3" in str(why)
+    assert model.compare(first, second, label="yes").state == 1
+    with pytest.raises(TacitError, match="label is 'maybe', expected one of 'no', 'yes'"):
+        model.compare(first, second, label="maybe")
+    with pytest.raises(TacitError, match="compare takes one row, got 2"):
+        model.compare(X[:2], second)
+    close(model.explain(first).predicted, model.explain(X[3:4]).predicted)
+    assert "dose" not in str(model.explain(second))  # it weighs nothing
+
+
+def test_rows_of_arrays_are_compared_and_explained():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(60, 2)), np.arange(60) % 2
+    X[:, 0] += 3 * y
+    model = TACClassifier(random_state=0, steps=5, prior=1.0).fit(X, y)
+    why = model.compare(X[0], X[1:2])
+    assert (why.query, next(one.name for one in why.differences)) == ("class", "x0")
+    close(model.explain(X[0]).predicted, model.predict_proba(X[:1])[0])
+    taken = TACClassifier(random_state=0, steps=5, prior=1.0).fit(
+        pd.DataFrame(X, columns=["a", "y"]), pd.Series(y, name="y")
+    )
+    assert taken.tac_.variable.name == "Q"

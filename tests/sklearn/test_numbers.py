@@ -11,8 +11,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import tacit
 from tacit import TacitError
+from tacit.model.densities.missing import patterns
 from tacit.sklearn import TACClassifier
-from tacit.sklearn.gaussian_leaves import FAMILIES, GaussianRows, Scaling, Shape, clusters, logs_of_all
+from tacit.sklearn.gaussian_leaves import FAMILIES, GaussianRows, Scaling, Shape, clusters, log_densities, logs_of_all
 from tacit.sklearn.model_selection import LabelledTable
 from tacit.sklearn.number_choice import shares_of
 from tacit.sklearn.pool import best_power, best_weights, calibrated
@@ -51,6 +52,23 @@ def test_choices_are_made_by_what_the_networks_say(texts, hole):
         close(
             made.query(shape).posterior(made.scaling(others)), calibrated(logs, 1.0), 2e-9
         )  # which holds what is less to 1e-9
+
+
+def test_rows_with_holes_are_judged_by_the_densities_of_what_they_hold():
+    rng = np.random.default_rng(0)
+    values, means = rng.normal(size=(40, 3)), rng.normal(size=(2, 3))
+    values[rng.random(values.shape) < 0.4] = np.nan
+    cov = np.stack([np.cov(rng.normal(size=(9, 3)).T) for _ in means])
+    known = [(observed, np.arange(len(values))[rows]) for observed, rows in patterns(values)]
+    for own in (cov, cov[:1]):
+        expected = np.zeros((len(values), 2))
+        for row, one in enumerate(values):
+            (seen,) = np.nonzero(~np.isnan(one))
+            for k in range(2) if len(seen) else ():
+                matrix = own[k % len(own)][np.ix_(seen, seen)]
+                expected[row, k] = multivariate_normal(means[k, seen], matrix).logpdf(one[seen])
+        found = log_densities(values, known, means, own)
+        close(found - found[:, :1], expected - expected[:, :1], 1e-9)
 
 
 def test_one_component_without_anything_shared_is_the_normal_distribution_of_each_class():

@@ -176,8 +176,8 @@ def test_a_weight_is_the_ratio_of_likelihoods():
     close(one.weight, [np.log(0.9 / 0.05), -np.log(0.9 / 0.05)])
     text = str(found)
     assert (
-        "log-odds of ill=no, given the others\nfinding         without it  weight\ntest: positive    0.990000   -2.89"
-        in text
+        "log-odds of ill=no, given the others (nats)\n"
+        "finding         without it  weight\ntest: positive    0.990000   -2.89" in text
     )
     assert "selection" not in text
     assert "p*" not in text
@@ -193,7 +193,7 @@ def test_of_many_states_the_most_probable_one_is_shown():
     net.add("Q", states=["a", "b", "c"], cpt=[0.2, 0.3, 0.5])
     net.add("E", ["Q"], cpt=[[0.9, 0.1], [0.5, 0.5], [0.1, 0.9]])
     found = tacit.compile(net, "Q", ["E"]).explain({"E": 0.9})
-    assert "log-odds of Q=a, given the others\n" in str(found)
+    assert "log-odds of Q=a, given the others (nats)\n" in str(found)
     assert "As a function of the likelihoods of E = true:\np*(Q=a) = " in str(found)
     assert "<b>What each finding adds" in found._repr_html_()
 
@@ -323,12 +323,14 @@ def test_findings_that_say_the_same_are_told_together():
 
 def test_findings_that_weigh_nothing_are_counted():
     net = screened(copies=1)
-    for i in range(4):
+    for i in range(6):
         net.add(f"idle{i}", cpt=[0.5, 0.5])
-    text = str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(4)}}))
+    text = str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(6)}}))
     assert "idle3: true " not in text
-    assert text.splitlines()[text.splitlines().index("4 more findings weigh 0") - 1].startswith("all together")
-    assert "idle2: true " in str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(3)}}))
+    assert text.splitlines()[text.splitlines().index("6 more findings weigh 0") - 1].startswith("all together")
+    text = str(net.explain("ill", {"note0": "seen", **{f"idle{i}": "true" for i in range(3)}}))
+    assert text.splitlines().count("idle0, idle1, idle2 weigh 0") == 1
+    assert "idle0: true " in str(net.explain("ill", {"idle0": "true"}))
 
 
 def test_the_smallest_change_comes_first(monkeypatch):
@@ -408,7 +410,7 @@ def test_two_rows_of_a_frame_are_compared():
     assert found.conclusion.endswith("from 86.7% to 72.0%, mainly because size changes from small to large.")
     title, head = str(found).splitlines()[3:5]
     assert (title, head.split()) == ("P*(recovery) of two rows", ["recovery", "Ann", "Bob", "difference"])
-    assert "log-odds of recovery=yes, set in turn" in str(found)
+    assert "log-odds of recovery=yes, set in turn (nats)" in str(found)
     assert found.to_pandas().columns.tolist() == found.to_polars().columns
     assert tac.compare(frame.loc["Ann"], frame.loc["Bob"], state="no").to_pandas()["weight"][0] > 0
     assert "treatment" in found._repr_html_()
@@ -528,3 +530,24 @@ def test_an_explanation_begins_with_its_conclusion(row, state, expected):
     net.add("X", ["S"], states=["yes", "no"], cpt=[[0.5, 0.5], [0.0, 1.0]])
     net.add("Y", states=["yes", "no"], cpt=[0.5, 0.5])
     assert net.explain("S", row, state=state).conclusion == expected
+
+
+def test_the_number_of_a_row_is_told_with_its_interval():
+    net = tacit.Network()
+    net.add("Age", bins=[0, 40, 65, 100], cpt=[0.3, 0.4, 0.3])
+    net.add("Sex", cpt=[0.5, 0.5])
+    net.add("Ill", ["Age"], cpt=[[0.1, 0.9], [0.2, 0.8], [0.5, 0.5]])
+    tac = tacit.compile(net, "Ill", ["Age", "Sex"])
+    for age in (52, 52.0, np.float32(52), [52], pd.Series([52]), pd.DataFrame({"Age": [52]})["Age"]):
+        for explained in (net, tac):
+            query = ["Ill"] if explained is net else []
+            text = str(explained.explain(*query, {"Age": age, "Sex": "true"}))
+            assert "Age: 52 in [40, 65)" in text
+            assert "Sex weighs 0" in text
+            assert "+0\n" not in text
+    why = net.compare("Ill", {"Age": 70.25, "Sex": "true"}, {"Age": "[0, 40)", "Sex": "false"})
+    assert next((one.first, one.second) for one in why.differences) == ("70.25 in [65, 100]", "[0, 40)")
+    assert "Sex weighs 0" in str(why)
+    assert "+0\n" not in str(why)
+    assert net.explain("Ill", {"Age": [[0.2, 0.3, 0.5]]}).evidence["Age"].startswith("[0, 40) 0.2")
+    assert tac.explain(tac.read({"Age": 52})).evidence["Age"] == "52 in [40, 65)"

@@ -53,6 +53,42 @@ def test_several_rows_share_a_bar_each(tac):
     assert ax.figure.get_figwidth() == pytest.approx(3.3)
 
 
+@pytest.fixture
+def draws():
+    net = tacit.Network()
+    net.add("worn", states=["yes", "no"])
+    net.add("noise", ["worn"], states=["loud", "soft", "none"])
+    rows = {"worn": ["yes"] * 6 + ["no"] * 24, "noise": ["loud"] * 10 + ["soft", "none"] * 10}
+    return tacit.estimate(net, rows, prior=1.0).draws(200)
+
+
+def segments(ax):
+    """The ends of all lines that are intervals."""
+    return [part[:, 0] for lines in ax.collections for part in lines.get_segments()]
+
+
+def test_intervals_of_one_row_are_lines_on_its_bars(draws):
+    sure = tacit.compile(draws.network, "noise", ["worn"]).credible({"worn": "yes"}, draws, level=0.8)
+    ax = sure.plot()
+    assert widths(ax) == [sure.mean[0].tolist()]
+    close(segments(ax), np.stack([sure.low[0], sure.high[0]], axis=1))
+    assert "80% intervals" in ax.get_xlabel()
+    mean, low, high = (100 * part[0, 0] for part in (sure.mean, sure.low, sure.high))
+    assert texts(ax.texts)[0] == f"{mean:.1f}%  [{low:.1f}, {high:.1f}]"
+
+
+def test_intervals_of_several_rows_have_dots_at_their_means(draws):
+    worn = tacit.compile(draws.network, "worn", ["noise"]).credible({"noise": ["loud", "none"]}, draws, labels=True)
+    ax = plot.posterior(worn)
+    close(ax.get_lines()[0].get_xdata(), worn.mean.array[:, 0])
+    close(segments(ax), np.stack([worn.low.array[:, 0], worn.high.array[:, 0]], axis=1))
+    assert ax.get_xlabel().startswith("P(worn = yes | evidence)")
+    noise = tacit.compile(draws.network, "noise", ["worn"]).credible({"worn": ["yes", "no"]}, draws)
+    ax = plot.posterior(noise)
+    assert texts(ax.get_legend().get_texts()) == ["loud", "soft", "none"]
+    close([line.get_xdata() for line in ax.get_lines()], noise.mean.T)
+
+
 def test_joint_states_have_names_of_all_variables():
     tac = tacit.compile(examples.asia(), ["lung", "bronc"], ["smoke"])
     answer = tac.posterior({"smoke": "yes"}, labels=True)

@@ -55,14 +55,6 @@ def test_the_density_of_each_row_is_drawn_above_its_components():
     assert set(counts.get_lines()[0].get_xdata()) == set(range(10))
 
 
-def test_the_page_says_which_node_it_does_not_take(tmp_path):
-    with pytest.raises(
-        TacitError, match=r"node 'heat' has a density, which the explorer page cannot show yet; net.plot"
-    ):
-        sensors().page(tmp_path / "net.html")
-    assert not list(tmp_path.iterdir())
-
-
 def test_what_cannot_be_drawn_is_said():
     pytest.importorskip("matplotlib")
     with pytest.raises(TacitError, match=r"joint distribution of \('x', 'y'\); draw one of them"):

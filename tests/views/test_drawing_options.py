@@ -10,7 +10,7 @@ from bench.networks import network
 import tacit
 from tacit import Network, TacitError, examples
 from tacit.drawing import SmallLettersWarning, draw
-from tacit.views.picture import Arrow, Oval, Text
+from tacit.views.picture import Arrow, Box, Oval, Text
 
 PIXELS_PER_CM = 96 / 2.54
 LEGEND = [
@@ -160,6 +160,24 @@ def test_an_edge_without_a_tip_ends_beside_the_tips_of_others():
 def test_no_legend_without_need():
     for strength in ({}, {("A", "B"): 1.0, ("A", "C"): 1.0}):
         assert texts(draw(examples.abc(), strength=strength, undirected=[])) == ["A", "B", "C"]
+
+
+def test_soft_evidence_looks_different_from_a_state_and_gaps_are_no_evidence():
+    drawing = draw(examples.abc(), {"A": 0.8, "C": ["lo"], "B": [None]})
+    dashes = {box.outline.dashes for box in drawing.picture.items if isinstance(box, Box) and box.outline}
+    assert dashes == {(), (2.0, 2.5)}
+    assert texts(drawing)[-3:] == ["observed", "soft evidence", "testing node"]
+    assert "observed" not in texts(draw(examples.abc(), {"A": 0.8}))
+    assert "observed" not in texts(draw(examples.abc(), {"A": [None]}))
+    assert "soft evidence" not in texts(draw(examples.abc(), {"A": [[0.0, 3.0]]}))
+
+
+def test_numbers_in_boxes_have_no_exponent():
+    net = Network()
+    net.add("x", cpt=tacit.Gaussian(1714.2, 105.3))
+    written = " ".join(texts(draw(net, {})))
+    assert "1714 ± 105" in written
+    assert "e+" not in written
 
 
 def test_what_is_said_of_edges_is_checked():

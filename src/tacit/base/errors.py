@@ -161,7 +161,8 @@ class EvidenceError(TacitError):
         >>> EvidenceError("...", variable="A", values=[WrongValue("x", rows=2, first=1)]).mask({"A": ["y", "x", "x"]})
         array([False,  True,  True])
         """
-        wrong = [error._in_column(rows[error.variable]) for error in (self, *self.others) if error.variable in rows]
+        names = getattr(rows, "column_names", rows)  # a table of pyarrow, which says no name is in it
+        wrong = [error._in_column(rows[error.variable]) for error in (self, *self.others) if error.variable in names]
         if not wrong:
             raise TacitError("the error is about none of these columns; expected those that it was raised for")
         return np.asarray(np.logical_or.reduce(wrong))
@@ -169,9 +170,9 @@ class EvidenceError(TacitError):
     def _in_column(self, column: Any) -> NDArray[np.bool_]:
         """Which rows of the column are wrong."""
         if self.values:
-            values = {wrong.value for wrong in self.values}
-            cells = (cell if isinstance(cell, Hashable) else shown(cell) for cell in column)
-            return np.array([cell in values for cell in cells], dtype=np.bool_)
+            values = {_told_apart(wrong.value) for wrong in self.values}
+            cells = column.to_pylist() if hasattr(column, "to_pylist") else column  # pyarrow's cells have no equals
+            return np.array([_told_apart(cell) in values for cell in cells], dtype=np.bool_)
         everything = self.row is None or self.rows is not None
         return np.array([everything or row == self.row for row in range(len(column))], dtype=np.bool_)
 
@@ -185,6 +186,11 @@ class EvidenceError(TacitError):
             (about, wrong.value, wrong.rows, wrong.first, wrong.index, wrong.meant, wrong.problem)
             for wrong in self.values
         ]
+
+
+def _told_apart(cell: Any) -> tuple[bool, Any]:
+    """A cell as a key: True and 1 are two of them, which Python takes for equal."""
+    return isinstance(cell, bool | np.bool_), cell if isinstance(cell, Hashable) else shown(cell)
 
 
 def _also_called(row: int, label: Any) -> str:
@@ -214,7 +220,7 @@ def _listed(values: Sequence[WrongValue]) -> str:
         return "".join(f"; did you mean {wrong.meant!r}?" for wrong in values if wrong.meant is not None)
     more = f", and {plural(len(values) - MAX_LISTED, 'other value')}" if len(values) > MAX_LISTED else ""
     problems = {wrong.problem for wrong in values}
-    are = OF_SEVERAL[problems.pop()] if len(problems) == 1 else "are wrong"
+    are = OF_SEVERAL.get(problems.pop(), "are wrong") if len(problems) == 1 else "are wrong"
     return f"; {rows:,} rows {are}: {', '.join(map(str, values[:MAX_LISTED]))}{more}"
 
 

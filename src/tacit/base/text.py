@@ -88,6 +88,15 @@ def shown(value: Any) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
+def rounded(number: float, digits: int = 3) -> str:
+    """A number with a few digits that count, and no exponent unless it is very large or small.
+
+    >>> rounded(1714.2), rounded(0.012345), rounded(-12.0, 4), rounded(2.5e7)
+    ('1710', '0.0123', '-12', '2.5e+07')
+    """
+    return f"{float(f'{number:.{digits}g}'):g}"
+
+
 def shown_number(number: float) -> str:
     """A number in a message: short, but never as one that it is not.
 

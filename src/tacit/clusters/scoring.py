@@ -35,6 +35,7 @@ class Request:
 
     def scorer(self, columns: Sequence[Any]) -> Scorer:
         """The plan for a table with these columns; an error if they do not fit."""
+        self.tac.require_no_tables("the answer of a cluster")
         self.tac.numbers()  # an error, now rather than in a worker, where some are not set
         keep, fields = self._kept(columns), self._fields()
         scorer = Scorer(self._query, self.wanted, self._columns(columns, keep), keep, fields)

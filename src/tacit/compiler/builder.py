@@ -16,6 +16,7 @@ from tacit.compiler.operations import Axes, Axis
 from tacit.compiler.program import ParentMarginal, Program
 from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 
 
@@ -81,6 +82,8 @@ class Builder:
         for axis, size in zip(factor.axes, factor.index.shape, strict=True):
             self.sizes.setdefault(axis, size)
         source = factor.source
+        if isinstance(source, ops.Likelihood):
+            self.sizes.setdefault(source.variable, factor.index.size)
         if isinstance(source, ops.Parameter) and not self.sizes.keys() >= set(source.axes):
             for axis, size in zip(source.axes, self._net.cpt(source.node).parts()[source.part].shape, strict=True):
                 self.sizes.setdefault(axis, size)
@@ -186,6 +189,7 @@ class Builder:
         )
         axes = {a for op in operations for a in (*op.axes, *(op.observed if isinstance(op, ops.Select) else ()))}
         axes.update(op.variable for op in operations if isinstance(op, ops.Likelihood))
+        beside = (*map(row_table, question.per_row), *sorted(self.hard))  # of known states, where tables are of rows
         return Program(
             operations=operations,
             sizes={a: self.sizes[a] for a in self.sizes if a in axes},
@@ -196,7 +200,7 @@ class Builder:
             states=self._states,
             owners=self.owners,
             largest=bool(question.best),
-            soft=question.soft,
+            soft=(*question.soft, *(beside if question.per_row else ())),
             hard=tuple(sorted(self.hard)),
             fixed=tuple(fixed),
             traced=traced,

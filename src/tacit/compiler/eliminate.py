@@ -25,7 +25,7 @@ from tacit.compiler.contraction import Contractor, Plan
 from tacit.compiler.copies import copies, known_function
 from tacit.compiler.diagram_choice import StructureBudget, Structuring
 from tacit.compiler.factors import IndexedFactor
-from tacit.compiler.operations import ONE, Axes, Axis, Constant, Parameter
+from tacit.compiler.operations import ONE, Axes, Axis, Constant, Likelihood, Parameter
 from tacit.compiler.operations.select import codes as test_codes
 from tacit.compiler.order.tree import Planner, bits, mask_of, union_of
 from tacit.compiler.planners import or_in_order, quick
@@ -82,6 +82,7 @@ class Elimination:
         self._values: dict[str, list[int]] = {}
         self._entered = 0  # the nodes that have values, as a bit mask: looking at each in every phase would take long
         self._functions: dict[int, str] = {}  # values that are known functions, and the nodes they are of
+        self._beside: dict[str, Axis] = {}  # axes of variables that are indexed elsewhere
         self._copied: dict[str, None] = {}  # nodes whose functions were copied
         self._marginals: dict[tuple[frozenset[str], int], Marginal] = {}
         self._latest: deque[Marginal] = deque(maxlen=MAX_REUSED)
@@ -129,11 +130,34 @@ class Elimination:
         """The factors of a regular node: none where its state is set, or sure."""
         if name in self.question.do or name in self.pruned.determined:
             return []
+        if name in self.question.per_row:
+            return [self.table_of_rows(name)]
         factors = initial.node_factors(self.net, name, self._readings, self.builder.names)
         values = [value for factor in factors if not self._is_one(value := self._restricted(factor))]
         if self.approach.copying and len(factors) == len(values) == 1 and known_function(self.net, name):
             self._functions[values[0]] = name
         return values
+
+    def table_of_rows(self, name: str) -> int:
+        """The table that each row brings along, at the states of its family that are known in every row.
+
+        It depends on evidence and cannot be indexed. So these states are likelihoods of axes of their own, summed out.
+        """
+        family, build = (*self.net.parents(name), name), self.builder
+        value = build.factor(initial.table_of_rows(self.net, name, tuple(map(self._axis_beside, family))))
+        for member in filter(self.question.indexed.__contains__, family):
+            axis, card = self._axis_beside(member), self.net.variable(member).card
+            known = build.factor(initial.whole(Likelihood(member, (axis,)), [card]))
+            value = build.contract((value, known), [a for a in build.axes(value) if a != axis])
+        return value
+
+    def _axis_beside(self, name: str) -> Axis:
+        """The axis of a variable in tables that rows bring along: that of its own, if that is not indexed."""
+        if name not in self.question.indexed:
+            return name
+        if name not in self._beside:
+            self._beside[name] = self.builder.names.fresh(f"{name}'")
+        return self._beside[name]
 
     def _is_one(self, value: int) -> bool:
         """Whether a value is 1 everywhere, as what a multiplexer says of an input that cannot be selected."""

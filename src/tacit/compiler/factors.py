@@ -26,6 +26,7 @@ from tacit.compiler.prune import Pruned
 from tacit.compiler.question import Question
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
 from tacit.model.densities import BaseDensity
+from tacit.model.elements.variable import row_table
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
@@ -86,8 +87,14 @@ def likelihood_factors(net: Model, name: str, readings: Mapping[str, Reading]) -
     """The likelihoods of a variable with soft evidence; observed numbers make those of the parents' joint states."""
     if net.variable(name).continuous:
         parents = net.parents(name)
-        return [whole(Likelihood(name, parents), [net.variable(parent).card for parent in parents])]
+        return [whole(Likelihood(name, parents, of_density=True), [net.variable(parent).card for parent in parents])]
     return _read_or_whole(name, Likelihood(name, (name,)), [net.variable(name).card], readings)
+
+
+def table_of_rows(net: Model, name: str, axes: Axes) -> IndexedFactor:
+    """The table of a node that rows bring along, over the axes that its family has there."""
+    family = (*net.parents(name), name)
+    return whole(Likelihood(row_table(name), axes), [net.variable(member).card for member in family])
 
 
 def whole(source: Parameter | Likelihood, shape: Sequence[int]) -> IndexedFactor:
@@ -122,7 +129,7 @@ def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -
     """The selectors that can be read state by state.
 
     A selector's own axis must not be needed: nobody asks for its state, its CPT is a dense table, and it has no
-    children but multiplexers that it selects for.
+    children but multiplexers that it selects for; and rows bring no table of it along.
     """
     if question.every_node:  # somebody asks for every state
         return {}
@@ -131,7 +138,8 @@ def readings(net: Model, pruned: Pruned, question: Question, names: AxisNames) -
         muxes = [net.cpt(child) for child in below]
         only_selects = bool(muxes) and all(isinstance(m, Mux) and m.selector == name for m in muxes)
         states = pruned.states[name]
-        if only_selects and isinstance(net.cpt(name), CPT) and name not in question.named and len(states) > 2:
+        plain = isinstance(net.cpt(name), CPT) and name not in question.per_row
+        if only_selects and plain and name not in question.named and len(states) > 2:
             selectors[name] = Reading(states, (*(names.fresh(f"{name}>{i}") for i in states[:-1]), None))
     return selectors
 

@@ -56,6 +56,12 @@ def prune(net: Model, question: Question) -> Pruned:
     return Pruned(relevant(net, (*asked, *telling), determined), states, determined)
 
 
+def as_asked(net: Model, question: Question) -> Model:
+    """The network whose tables count: not those of what is set. Those that rows bring along are unknown."""
+    cut = net.cut(question.do) if question.do else net
+    return cut.with_unknown_tables(question.per_row) if question.per_row else cut
+
+
 def _behind_tests(net: Model, nodes: Iterable[str]) -> set[str]:
     """The nodes at or below testing nodes."""
     behind: set[str] = set()

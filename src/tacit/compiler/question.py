@@ -25,6 +25,8 @@ class Question:
 
     Variables that are `whole` index no tables, also where their state is known in every row: the parents of what has a
     density, whose values are likelihoods of all their states.
+
+    Rows bring along the tables of the nodes in `per_row`: likelihoods of the joint states of their families.
     """
 
     query: tuple[str, ...] = ()
@@ -39,6 +41,7 @@ class Question:
     by_row: bool = False
     reports: tuple[tuple[str, tuple[str, ...]], ...] = ()
     whole: tuple[str, ...] = ()
+    per_row: tuple[str, ...] = ()
 
     @cached_property
     def indexed(self) -> frozenset[str]:

@@ -25,7 +25,7 @@ from tacit.compiler.order.search import EFFORTS
 from tacit.compiler.order.tree import ROWS, STEP_COST
 from tacit.compiler.planners import following, global_order, searching
 from tacit.compiler.program import Program
-from tacit.compiler.prune import Pruned, prune
+from tacit.compiler.prune import Pruned, as_asked, prune
 from tacit.compiler.question import Question
 from tacit.model.cpt import THRESHOLDS
 from tacit.model.model import Model
@@ -52,7 +52,7 @@ def compile_program(
         net.node(name)
     approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
     question = with_densities(net, question)
-    task = Compilation(net.cut(question.do) if question.do else net, question, approach, EVIDENCE_PER_STRUCTURE[dtype])
+    task = Compilation(as_asked(net, question), question, approach, EVIDENCE_PER_STRUCTURE[dtype])
     if order is not None:
         return task.eliminated(replace(approach, planner=following(order), reuse_marginals=False))[:2]
     for strategy in STRATEGIES:

@@ -95,8 +95,11 @@ class Engine(ABC):
             copy.update(*draws.of(i))
             yield copy
 
-    def runner(self, rows: int, *sweeps: Sweep) -> Engine:
-        """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto"."""
+    def runner(self, rows: int, *sweeps: Sweep, calls: int = 1) -> Engine:
+        """The engine that answers one public call, all of it, about so many rows: itself, unless this is "auto".
+
+        Under many sets of tables, it is called that often.
+        """
         return self
 
     def single(self) -> SingleRow | None:
@@ -248,6 +251,13 @@ class Engine(ABC):
         theirs = take(columns, rare), len(rare), by_joint[:, rare], scale[rare], through_selection
         return gradients.with_rows_replaced(rare, self.fallback.gradients(*theirs))
 
+    def log_sums(self, data: WeightedRows, draws: Draws) -> LogSums | None:
+        """The log-probability of all rows under each draw, and its derivatives with what tests select held fixed.
+
+        The program has one output. None where there is no quicker way than `run_trusting` and `gradients`.
+        """
+        return None
+
     def value_and_gradients(
         self, columns: Columns, rows: int, seed_of: Callable[[Array], tuple[T, Array]]
     ) -> tuple[T, Gradients]:
@@ -301,6 +311,34 @@ class Engine(ABC):
     def jacobian(self, data: Packed, first: int, stop: int) -> tuple[Array, dict[tuple[str, str], Array]]:
         """The probability of states first .. stop-1, (rows,), and its derivatives by the tables: (entries, rows)."""
         raise NotImplementedError(self.lacks_jacobian())
+
+
+@dataclass(eq=False)
+class WeightedRows:
+    """Rows to sum over again and again, with a weight each, and what an engine keeps of them.
+
+    Beside a joint of 2**`least` and more, what underflows counts for nothing.
+    """
+
+    columns: Columns
+    rows: int
+    weights: Floats
+    least: int
+    kept: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "kept": None}  # which belongs to this process
+
+
+class LogSums(NamedTuple):
+    """Sums of weighted log-probabilities under each draw (draws,), and their derivatives by tables (draws, *shape).
+
+    Under `doubtful` draws (draws,) they mean nothing: some row is impossible, or digits may be lost.
+    """
+
+    logs: Floats
+    tables: Mapping[tuple[str, str], Floats]
+    doubtful: NDArray[np.bool_]
 
 
 class RowLayout(NamedTuple):

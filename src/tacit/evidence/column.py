@@ -50,10 +50,11 @@ class Column:
     likelihoods that sum to 1, or ones where there is no evidence. `given` holds likelihoods as they came, (rows,
     states) or those of the first of two states (rows,), in an array that may be the user's own: they are checked and
     normalised whenever they are asked for. In error messages, `numbers` are those of its rows, and `index` has the
-    labels of all rows of a pandas frame, by their numbers.
+    labels of all rows of a pandas frame, by their numbers. `number` is what a single row has in an interval, if known.
     """
 
     index: Any = None
+    number: float | None = None
 
     def __init__(
         self,
@@ -143,6 +144,8 @@ class Column:
     def _indexed(self, other: Column) -> Column:
         """Another column, whose rows are numbered as those of this one."""
         other.index = self.index
+        if self.number is not None and other.rows == 1:
+            other.number = self.number
         return other
 
     def __getstate__(self) -> dict[str, Any]:

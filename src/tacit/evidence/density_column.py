@@ -21,6 +21,7 @@ from tacit.base.floats import Floats
 from tacit.evidence.column import Column, ColumnArray, Evidence, Kind
 from tacit.evidence.labels import Codes, Mask
 from tacit.evidence.likelihoods import Numbers, numbers_of
+from tacit.evidence.wrong_values import counted_values
 from tacit.model.elements.variable import Variable
 
 if TYPE_CHECKING:
@@ -130,11 +131,7 @@ class DensityColumn(Column):
             return self
         wrong, reason = density.wrong(self.values)
         if wrong.any():
-            row = int(wrong.argmax())
-            column = int(np.nanargmax(~np.isfinite(self.values[row]) & ~np.isnan(self.values[row])))
-            name, value = self.variable.columns[column], self.values[row, column]
-            error = EvidenceError(f"{value:g} {reason}", variable=name, row=int(self.numbers[row]))
-            raise error.indexed(self.index)
+            raise self._impossible(np.flatnonzero(wrong), reason)
         column_bound = DensityColumn(self.variable, self.values, density, self.numbers)
         column_bound.index = self.index
         return column_bound
@@ -157,6 +154,19 @@ class DensityColumn(Column):
             self.likelihoods()
         assert self._known is not None
         return self._known
+
+    def _impossible(self, rows: NDArray[np.intp], reason: str) -> EvidenceError:
+        """The error about all numbers of some rows that the density cannot have."""
+        errors = []
+        for name, column in zip(self.variable.columns, self.values[rows].T, strict=True):
+            bad = np.isinf(column) if len(self.variable.columns) > 1 else np.full(len(rows), True)
+            if not bad.any():
+                continue
+            numbers = [int(self.numbers[row]) for row in rows[bad]]
+            values = counted_values(zip(column[bad].tolist(), numbers, strict=True), lambda _: reason)
+            error = EvidenceError(f"{column[bad][0]:g} {reason}", variable=name, row=numbers[0], values=values)
+            errors.append(error.indexed(self.index))
+        return errors[0].changed(others=errors[1:])
 
     def certain_codes(self) -> Codes:
         problem = "is continuous, and its numbers index no tables; name it in evidence= in place of hard="

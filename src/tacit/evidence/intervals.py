@@ -85,9 +85,13 @@ def _rounded(edge: float, dtype: np.dtype[Any], down: bool = False) -> Any:
 def code_of_number(edges: Edges, value: Any) -> int:
     """The place of the interval of one number: MISSING for NaN, UNKNOWN if it is outside, or no number.
 
+    True and False are 1 and 0 where these are in two intervals.
+
     >>> code_of_number((0.0, 18.0, 65.0), 18), code_of_number((0.0, 18.0, 65.0), "18")
     (1, -2)
     """
+    if isinstance(value, bool | np.bool_) and not tells_truths(edges):
+        return UNKNOWN
     if isinstance(value, np.generic):
         if value.dtype.kind not in "iubf":
             return UNKNOWN
@@ -100,6 +104,25 @@ def code_of_number(edges: Edges, value: Any) -> int:
     if not edges[0] <= number <= edges[-1]:
         return UNKNOWN
     return min(bisect_right(edges, number), len(edges) - 1) - 1
+
+
+def tells_truths(edges: Edges) -> bool:
+    """Whether 0 and 1 are in two intervals. Where they are not, truth values are a slip: they would tell nothing.
+
+    >>> tells_truths((0.0, 18.0, 65.0)), tells_truths((0.0, 1.0, 2.0))
+    (False, True)
+    """
+    no, yes = code_of_number(edges, 0), code_of_number(edges, 1)
+    return no != yes and UNKNOWN not in (no, yes)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is a number; truth values are none.
+
+    >>> is_number(1), is_number(np.float32(1)), is_number(True), is_number("1")
+    (True, True, False, False)
+    """
+    return isinstance(value, NUMBER) and not isinstance(value, bool | np.bool_)
 
 
 def code_of_text(edges: Edges, text: str) -> int:
@@ -123,7 +146,7 @@ def problem_with(variable: Variable, value: Any) -> str:
     assert variable.bins is not None
     low, high = variable.bins[0], variable.bins[-1]
     ends = f"{'(' if math.isinf(low) else '['}{number_text(low)}, {number_text(high)}{')' if math.isinf(high) else ']'}"
-    if isinstance(value, NUMBER) or (isinstance(value, str) and is_outside(variable.bins, value)):
+    if is_number(value) or (isinstance(value, str) and is_outside(variable.bins, value)):
         text = number_text(float(value)) if isinstance(value, float | np.floating) else str(value)
         return f"{text.strip()} is outside the range {ends} of its intervals"
     return f"{shown(value)} is neither a number nor a state; expected numbers in {ends}, or {listed_states(variable)}"

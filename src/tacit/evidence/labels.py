@@ -12,7 +12,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.text import shown
 from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.frames import EXACT_FLOATS, MAX_INT8, SAMPLED_ROWS, Coded, TextColumn, smallest
-from tacit.evidence.intervals import code_of_number, codes_of_numbers
+from tacit.evidence.intervals import code_of_number, codes_of_numbers, tells_truths
 from tacit.evidence.states import code_in_any_case
 from tacit.evidence.wrong_values import not_states
 from tacit.model.elements.intervals import Edges
@@ -144,7 +144,9 @@ def of_objects(variable: Variable, array: NDArray[Any], missing: Mask) -> Codes:
 
 def of_array(variable: Variable, array: NDArray[Any], missing: Mask | None) -> Codes:
     """The states that an array of one machine type names."""
-    if variable.bins is not None and array.dtype.kind in "fiub":
+    if variable.bins is not None and (
+        array.dtype.kind in "fiu" or (array.dtype.kind == "b" and tells_truths(variable.bins))
+    ):
         return _in_intervals(variable, variable.bins, array, missing)
     if (codes := _as_codes(variable, array)) is not None and (missing is None or not missing.any()):
         return codes

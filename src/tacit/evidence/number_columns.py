@@ -9,15 +9,13 @@ import numpy as np
 
 from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
-from tacit.base.text import shown
 from tacit.evidence.density_column import DensityColumn
-from tacit.evidence.frames import Coded, ConversionError, Plain, column_index, opened
+from tacit.evidence.frames import Coded, ConversionError, Plain, TextColumn, column_index, opened
+from tacit.evidence.intervals import is_number
 from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float
+from tacit.evidence.wrong_values import no_numbers
 from tacit.model.elements.variable import Variable
-
-NUMBERS = int | float | np.integer | np.floating | np.bool_
-TO_NUMBERS = "convert the column (in pandas, pd.to_numeric)"
 
 
 def columns_together(columns: Mapping[Any, Any], variables: Iterable[Variable]) -> dict[Any, Any]:
@@ -74,16 +72,13 @@ def _floats(name: str, values: Any) -> Floats:
     if isinstance(column, Coded):
         column = column.plain()
     if not isinstance(column, Plain):
-        place = next((i for i, place in enumerate(column.places.tolist()) if place >= 0), None)
-        if place is None:
-            return np.full(len(column.places), np.nan)
-        raise _no_number(name, column.labels[int(column.places[place])], place)
+        return _checked(name, np.full(len(column.places), np.nan), _of_text(column))
     array, missing = column.values, column.missing
     if array.ndim == 2 and array.shape[1] == 1:
         array, missing = array[:, 0], None if missing is None else missing[:, 0]
     if array.ndim > 1:
         raise EvidenceError(f" has shape {array.shape}, expected one number per row", variable=name)
-    if array.dtype.kind not in "fiub":
+    if array.dtype.kind not in "fiu":
         return _of_objects(name, array.astype(object), missing)
     numbers = array.astype(np.float64, copy=False)
     if missing is not None and missing.any():
@@ -92,19 +87,28 @@ def _floats(name: str, values: Any) -> Floats:
 
 
 def _of_objects(name: str, array: Any, missing: Any) -> Floats:
-    """Python's own objects as floats; what is no number is an error that names its row."""
+    """Python's own objects as floats; what is no number is an error that names all such values."""
     flat, gaps = np.atleast_1d(array), None if missing is None else np.atleast_1d(missing)
-    numbers = np.empty(len(flat))
+    numbers, wrong = np.full(len(flat), np.nan), dict[int, Any]()
     for row, value in enumerate(flat.tolist()):
         if is_missing(value) or (gaps is not None and gaps[row]):
-            numbers[row] = np.nan
-        elif isinstance(value, NUMBERS) or hasattr(value, "__float__"):
+            continue
+        if is_number(value) or (hasattr(value, "__float__") and not isinstance(value, bool | np.bool_)):
             numbers[row] = as_float(value)
         else:
-            raise _no_number(name, value, row)
-    return numbers.reshape(np.shape(array))
+            wrong[row] = value
+    return _checked(name, numbers, wrong).reshape(np.shape(array))
 
 
-def _no_number(name: str, value: Any, row: int) -> EvidenceError:
-    remedy = "use NaN or None for a gap" if isinstance(value, str) and not value.strip() else TO_NUMBERS
-    return EvidenceError(f"{shown(value)} is not a number; {remedy}", variable=name, row=row)
+def _of_text(column: TextColumn) -> dict[int, str]:
+    """The texts of a column by their rows."""
+    labels = {row: column.labels[place] for row, place in enumerate(column.places.tolist()) if place >= 0}
+    return {row: label for row, label in labels.items() if label is not None}
+
+
+def _checked(name: str, numbers: Floats, wrong: Mapping[int, Any]) -> Floats:
+    """The numbers of a column, if all its values are some."""
+    if wrong:
+        present = int(np.count_nonzero(~np.isnan(numbers))) + len(wrong)
+        raise no_numbers(name, list(wrong.values()), np.array(list(wrong), dtype=np.intp), present)
+    return numbers

@@ -30,6 +30,7 @@ from tacit.evidence.frames import (
     opened,
     smallest,
 )
+from tacit.evidence.intervals import is_number
 from tacit.evidence.labels import FLOAT, GAPS, Mask, error_in_row, is_missing
 from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.number_columns import columns_together, read_numbers
@@ -240,7 +241,15 @@ def read_column(
     if column is None:
         return None, broadcasts
     column.index = index
+    if variable.bins is not None and column.rows == 1:
+        column.number = _single_number(values)
     return column if lazily and column.rows != 1 else column.kept(), broadcasts
+
+
+def _single_number(values: Any) -> float | None:
+    """The number that a single row has, if that is what it has."""
+    value = np.asarray(values).ravel().tolist()
+    return float(value[0]) if len(value) == 1 and is_number(value[0]) else None
 
 
 def _referring(variable: Variable, values: Any, framed: bool) -> tuple[Column | None, bool]:

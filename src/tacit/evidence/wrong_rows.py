@@ -36,10 +36,10 @@ class WrongRows:
 def _together(before: EvidenceError, more: EvidenceError) -> EvidenceError:
     """The error about a column with what is wrong in later rows."""
     rows = [one.rows for one in (before, more) if one.rows is not None]
-    return before.changed(values=_added(before.values, more.values), rows=sum(rows) if rows else None)
+    return before.changed(values=added(before.values, more.values), rows=sum(rows) if rows else None)
 
 
-def _added(before: Sequence[WrongValue], more: Sequence[WrongValue]) -> list[WrongValue]:
+def added(before: Sequence[WrongValue], more: Sequence[WrongValue]) -> list[WrongValue]:
     """Wrong values with those of later rows, the most frequent ones first."""
     counted = {wrong.value: wrong for wrong in before}
     for wrong in more:

@@ -109,6 +109,9 @@ def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
         return uai.compose(net)
     if not isinstance(net, Network):
         raise TacitError(f"cannot {do} a {type(net).__name__}; expected a Network")
+    for name in net.value_nodes if format is not json else ():
+        remedy = "write .json, or net.without_values()"
+        raise FormatError(f"{name!r} is a value node, which no format but JSON holds; {remedy}")
     return format.compose(net)
 
 

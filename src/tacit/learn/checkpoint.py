@@ -1,14 +1,9 @@
-"""A run of training in one file, written atomically, so that interrupted training resumes where it stopped.
-
-The file is an .npz whose comment is a digest of its content: a file that was altered is refused.
-"""
+"""A run of training in one file, written atomically, so that interrupted training resumes where it stopped."""
 
 from __future__ import annotations
 
 import hashlib
-import io
 import json
-import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,11 +11,11 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base.archive import Arrays, packed, require, unpacked
 from tacit.base.atomic import write_atomically
 from tacit.base.errors import FormatError
 from tacit.base.floats import Floats
 
-Arrays = Mapping[str, NDArray[Any]]
 T = TypeVar("T")
 
 
@@ -45,7 +40,7 @@ def read(path: Path, form: str, key: str, parse: Callable[[dict[str, Any], Array
         return None
     # zipfile, NumPy and JSON raise whatever a damaged file leads them to
     try:
-        head, arrays = _unpacked(path.read_bytes(), form)
+        head, arrays = unpacked(path.read_bytes(), form)
         if head.get("key") == key:
             return parse(head, arrays)
     except Exception as error:
@@ -53,37 +48,6 @@ def read(path: Path, form: str, key: str, parse: Callable[[dict[str, Any], Array
         raise FormatError(f"{path} is not a checkpoint of a training run ({reason}); remove it to start over") from None
     problem = f"{path} is the checkpoint of a training run with another network, other data or other settings"
     raise FormatError(f"{problem}; remove it to start over, or name another file")
-
-
-def packed(head: Any, arrays: Arrays) -> bytes:
-    """The bytes of a file with a head and arrays."""
-    buffer = io.BytesIO()
-    np.savez(buffer, head=np.array(json.dumps(head)), **arrays)  # type: ignore[arg-type]
-    with zipfile.ZipFile(buffer, "a") as file:
-        file.comment = _digest(file)
-    return buffer.getvalue()
-
-
-def _unpacked(content: bytes, form: str) -> tuple[dict[str, Any], Arrays]:
-    with zipfile.ZipFile(io.BytesIO(content)) as file:
-        if any(member.compress_type != zipfile.ZIP_STORED for member in file.infolist()):
-            raise ValueError("it is compressed")  # and may be far larger than it seems
-        if file.comment != _digest(file):
-            raise ValueError("it was altered, or written by another version of tacit")
-    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-        arrays = dict(stored)
-    head = json.loads(str(arrays.pop("head")))
-    require(isinstance(head, dict) and head.get("format") == form, "format")
-    return head, arrays
-
-
-def _digest(file: zipfile.ZipFile) -> bytes:
-    digest = hashlib.sha256()
-    for name in file.namelist():
-        content = file.read(name)
-        digest.update(f"{len(name)} {name} {len(content)} ".encode())
-        digest.update(content)
-    return digest.hexdigest().encode()
 
 
 def vector(array: NDArray[Any], length: int) -> Floats:
@@ -102,8 +66,3 @@ def is_whole(value: Any, largest: int = 2**53) -> bool:  # all of these are exac
 
 def is_number(value: Any) -> bool:
     return type(value) is float or is_whole(value)
-
-
-def require(condition: bool, what: str) -> None:
-    if not condition:
-        raise ValueError(f"its {what} cannot be")

@@ -18,8 +18,8 @@ from tacit.model.rules import FunctionCPT, Mux, NoisyOr
 
 FORMAT = "tacit-network"
 # the second one has a selection, which earlier releases would ignore, and more than two tables; the third one has bins,
-# the fourth one densities
-VERSIONS = (1, 2, 3, 4)
+# the fourth one densities, and the fifth one value nodes
+VERSIONS = (1, 2, 3, 4, 5)
 DENSITIES: dict[str, type[Gaussian | LogNormal | Poisson]] = {
     kind.kind: kind for kind in (Gaussian, LogNormal, Poisson)
 }
@@ -42,7 +42,12 @@ def network_to_dict(net: Model) -> dict[str, Any]:
     version = 2 if selection or any("tables" in node["cpt"] for node in nodes) else 1
     version = 3 if any("bins" in node for node in nodes) else version
     version = 4 if any("columns" in node for node in nodes) else version
-    return {"format": FORMAT, "version": version, "name": net.name, **selection, "nodes": nodes}
+    values = [
+        {"name": name, "parents": list(own.parents), "table": own.table.tolist()}
+        for name, own in net.value_nodes.items()
+    ]
+    head = {"format": FORMAT, "version": 5 if values else version, "name": net.name, **selection}
+    return {**head, "nodes": nodes} | ({"values": values} if values else {})
 
 
 def network_from_dict(data: Any, kind: type[M]) -> M:
@@ -72,6 +77,13 @@ def network_from_dict(data: Any, kind: type[M]) -> M:
             raise
         except TacitError as error:
             raise FormatError(f"nodes[{i}]: {error}") from None
+    for i, item in enumerate(top.get("values", list, NoneType) or ()):
+        value = Reader(item, f"values[{i}]")
+        table = value.array("table", _floats, list, float, int)
+        try:
+            net.value(value.get("name", str), value.get("parents", list), table)
+        except TacitError as error:
+            raise FormatError(f"values[{i}]: {error}") from None
     return net
 
 
@@ -175,7 +187,8 @@ def cpt_from_dict(data: Any, place: str, parents: int) -> AnyCPT:
     if kind == "mux":
         return Mux(item.get("selector", str), item.get("inputs", list))
     if kind in DENSITIES:
-        parts = {part: item.array(part, _floats) for part in ("mean", "sd", "cov", "rate") if part in item.data}
+        one = (list, float, int, NoneType)  # a node without parents may have a single number
+        parts = {part: item.array(part, _floats, *one) for part in ("mean", "sd", "cov", "rate") if part in item.data}
         return DENSITIES[kind](**parts, learn=item.get("learn", bool), tie=item.get("tie", str, NoneType))
     known = ", ".join(("table, testing, function, noisy-or, mux", *DENSITIES))
     raise FormatError(f"{item.place}.kind {kind!r} is not known; expected one of {known}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from tacit.base.text import large, plural, short
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT, check_gamma, difference
 from tacit.model.densities import AnyDensity, Density
 from tacit.model.elements.distributions import as_floats, check_shape
+from tacit.model.elements.value_node import ValueNode
 from tacit.model.elements.variable import Variable, continuous_variable, describe, variable
 from tacit.model.graph import Graph, Node
 from tacit.model.rules import MAX_DENSE, FunctionCPT, Mux, NoisyOr, check_axes
@@ -76,6 +77,7 @@ class Model(Graph):
         self._first_tied: dict[
             str, tuple[str, CPT | TestingCPT | AnyDensity]
         ] = {}  # a node to compare each next one of a tie with
+        self._values: dict[str, ValueNode] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return pickling.state(self)
@@ -196,11 +198,46 @@ class Model(Graph):
             raise NetworkError(f"node {own.name!r}: {error}") from None
         return Node(own, tuple(v.name for v in above), bound.named(own, above))
 
+    def value(self, name: str, parents: Iterable[str], table: Any) -> None:
+        """Add a value node: what each joint state of its parents is worth, in any unit, the same for all value nodes.
+
+        Large numbers are good; costs are negative. Several value nodes add up. They are kept beside the variables, and
+        are none of them: a query for the best decision, `tacit.compile(net, decide=...)`, takes them into account, and
+        all others do not.
+
+        >>> import tacit
+        >>> net = tacit.Network()
+        >>> net.add("Disease", states=["yes", "no"], cpt=[0.1, 0.9])
+        >>> net.add("Treat", states=["yes", "no"], cpt=[0.5, 0.5])
+        >>> net.value("Health", ["Disease", "Treat"], [[-20, -100], [0, 0]])
+        >>> net.value("Price", ["Treat"], [-5, 0])
+        >>> print(net.value_nodes["Health"])
+        Disease  Treat  Health
+        yes      yes       -20
+        yes      no       -100
+        no       yes         0
+        no       no          0
+        """
+        self._check_new(own := variable(name, None))
+        above = [self._nodes[p].variable for p in self._known_parents(own.name, parents)]
+        self._values[own.name] = ValueNode.checked(own.name, above, table)
+
+    @property
+    def value_nodes(self) -> dict[str, ValueNode]:
+        """The value nodes by name, in the order in which they were added; see `value`."""
+        return dict(self._values)
+
+    def without_values(self) -> Self:
+        """A copy without value nodes, as files and libraries take it that know random variables only."""
+        copy = self.copy()
+        copy._values.clear()
+        return copy
+
     def _check_new(self, own: Variable) -> None:
         """Refuse a node, or a column, that the network has already."""
         taken = [column for node in self._nodes.values() for column in node.variable.columns]
         for name in (own.name, *own.columns):
-            if name in self._nodes or name in taken:
+            if name in self._nodes or name in self._values or name in taken:
                 raise NetworkError(f"node {name!r} is in the network already; names must be unique")
 
     def _insert(self, node: Node) -> None:
@@ -221,6 +258,9 @@ class Model(Graph):
         for parent in parents:
             if any(parent in node.variable.columns for node in self._nodes.values()):
                 parent = self.named(parent)
+            if isinstance(parent, str) and parent in self._values:
+                above = ", ".join(self._values[parent].parents)
+                raise NetworkError(f"node {name!r}: {parent!r} is a value node, no variable; name its parents, {above}")
             if not isinstance(parent, str) or parent not in self._nodes:
                 problem = f"parent {parent!r} is not in the network; add parents before their children"
                 raise NetworkError(f"node {name!r}: {problem}")
@@ -253,6 +293,7 @@ class Model(Graph):
         copy = self.empty_copy()
         for name, node in self._nodes.items():
             copy._insert(copy._changed(node, cpts[name]) if name in cpts else node)
+        copy._values |= self._values
         for tie, names in self.ties.items():
             kept = [name for name in names if copy.cpt(name).tie == tie]
             left = [name for name in names if copy.cpt(name).tie != tie]
@@ -294,10 +335,18 @@ class Model(Graph):
         nodes = {n: Node(v, (), CPT(np.full(v.card, 1 / v.card)).named(v, ())) for n, v in equal.items()}
         return self._with_nodes(nodes, self.selection)
 
+    def with_unknown_tables(self, names: Iterable[str]) -> Self:
+        """A copy in which nothing is known of the tables of these nodes, and no state is impossible there."""
+        known = {name: self.node(name) for name in names}
+        shapes = {n: (*(self.variable(p).card for p in node.parents), node.variable.card) for n, node in known.items()}
+        nodes = {n: replace(node, cpt=CPT(np.full(shapes[n], np.nan))) for n, node in known.items()}
+        return self._with_nodes(nodes, self.selection)
+
     def _with_nodes(self, nodes: Mapping[str, Node], selection: str) -> Self:
         copy = type(self)(self.name, selection)
         for name, node in self._nodes.items():
             copy._insert(nodes.get(name, node))
+        copy._values |= self._values
         return copy
 
     def learnable(self) -> Self:
@@ -411,7 +460,8 @@ class Model(Graph):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return False
-        return (self.name, self.selection, self._nodes) == (other.name, other.selection, other._nodes)
+        mine, theirs = ((net.name, net.selection, net._nodes, net._values) for net in (self, other))
+        return mine == theirs
 
     def __repr__(self) -> str:
         counts = self.counts()
@@ -423,6 +473,8 @@ class Model(Graph):
         parts.append(plural(counts.parameters, "parameter"))
         if counts.thresholds:
             parts.append(plural(counts.thresholds, "threshold"))
+        if self._values:
+            parts.append(plural(len(self._values), "value node"))
         name = f"{self.name!r}: " if self.name is not None else ""
         return f"{type(self).__name__}({name}{', '.join(parts)})"
 

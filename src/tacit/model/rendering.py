@@ -21,7 +21,8 @@ def network_html(net: Model) -> str:
         states = ", ".join(map(str, net.states(name))) or "numbers"
         cells = (name, states, ", ".join(node.parents), cpt_kind(node))
         rows.append(tuple(map(short, cells)))
-    notes = [f"... and {len(net) - len(shown)} more"] if len(net) > len(shown) else ()
+    notes = [f"... and {len(net) - len(shown)} more"] if len(net) > len(shown) else []
+    notes += [f"value node {name} of {', '.join(own.parents)}" for name, own in net.value_nodes.items()]
     shaded = [i for i, name in enumerate(shown) if net.cpt(name).testing]
     return table(("variable", "states", "parents", "CPT"), rows, repr(net), notes, shaded)
 
@@ -43,7 +44,7 @@ def cpt_kind(node: Node) -> str:
 
 
 def network_dot(net: Model) -> str:
-    """A Graphviz drawing; testing nodes are shaded, continuous ones are boxes."""
+    """A Graphviz drawing; testing nodes are shaded, continuous ones are boxes, and value nodes are diamonds."""
     lines = [f"digraph {quote(net.name or 'network')} {{", '  node [shape=ellipse, fontname="Helvetica"];']
     for name in net.variables:
         shade = " [style=filled, fillcolor=lightgrey]" if net.cpt(name).testing else ""
@@ -51,4 +52,7 @@ def network_dot(net: Model) -> str:
         lines.append(f"  {quote(name)}{shade}{shape};")
     for name in net.variables:
         lines.extend(f"  {quote(parent)} -> {quote(name)};" for parent in net.parents(name))
+    for name, node in net.value_nodes.items():
+        lines.append(f"  {quote(name)} [shape=diamond];")
+        lines.extend(f"  {quote(parent)} -> {quote(name)};" for parent in node.parents)
     return "\n".join([*lines, "}"]) + "\n"

@@ -107,6 +107,8 @@ class _Slices:
     def __init__(self, template: Model) -> None:
         if not isinstance(template, Model):
             raise NetworkError(f"unroll takes a network with nodes X[0] and X[1], got {shown(template)}")
+        for name in template.value_nodes:
+            raise NetworkError(f"template value node {name!r} is not unrolled; add it to the network that unroll makes")
         self.template = template
         self.places = {name: _place(template.variable(name)) for name in template.variables}
         self.shared, self.first, self.later = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -19,9 +19,10 @@ from tacit.model.densities import Density
 from tacit.model.elements.variable import Variable
 from tacit.query.answers.answer import Answer, quietly
 from tacit.query.answers.probabilities import joint_columns
+from tacit.query.asking.options import checked_query
+from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 from tacit.query.numbers.mixture import IN_FILES
-from tacit.query.options import checked_query
 from tacit.query.tac import TAC
 
 MAX_COLUMNS = 1_000  # for the combinations of a joint posterior; 65,536 rows of them take half a gigabyte
@@ -125,6 +126,48 @@ class PosteriorColumns(AnswerColumns):
             raise TacitError(
                 f"the query, {group[0]!r}, is continuous and has no most probable state; ask without argmax"
             )
+
+
+@dataclass(frozen=True)
+class CredibleColumns(AnswerColumns):
+    """The posteriors of groups of variables under many networks: means, and the ends of their intervals.
+
+    `source` says where the ensemble is from, and takes its place where two questions are compared.
+    """
+
+    groups: tuple[tuple[str, ...], ...]
+    ensemble: Ensemble = field(repr=False, compare=False)
+    level: float
+    source: str
+    log_evidence: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(itertools.chain(*self.groups))
+
+    @property
+    def queries(self) -> list[str | tuple[str, ...]]:
+        return [group if len(group) > 1 else group[0] for group in self.groups]
+
+    def fields(self, net: Network) -> list[tuple[str, Any]]:
+        """Three columns for each combination of states: `A.true`, `A.true.low` and `A.true.high`."""
+        for name in self.names:
+            if _variable(net, name).continuous:
+                raise TacitError(f"the query, {name!r}, is continuous; credible intervals are of probabilities")
+        names = [name for group in self.groups for name in _combinations(net, group)]
+        ends = [(f"{name}{end}", pa.float64()) for name in names for end in ("", ".low", ".high")]
+        return ends + [("log_evidence", pa.float64())] * self.log_evidence
+
+    def columns(self, net: Network, tacs: Sequence[TAC], known: Evidence) -> list[Any]:
+        """Empty where the evidence is impossible under one of the networks."""
+        columns: list[Any] = []
+        for tac in tacs:
+            with quietly():
+                found = tac.credible(known, self.ensemble, self.level).columns()
+            columns += [pa.array(column, mask=np.isnan(column)) for column in found.values()]
+        if self.log_evidence:
+            columns.append(pa.array(tacs[0].log_evidence(known)))
+        return columns
 
 
 @dataclass(frozen=True)

@@ -73,11 +73,11 @@ class Assignment:
 
     def to_polars(self) -> Any:
         """A polars frame: a column for every variable, and `log_probability`."""
-        return package("polars", "frames").DataFrame(_lists(self._columns()))
+        return package("polars", "frames").DataFrame(as_lists(self._columns()))
 
     def to_arrow(self) -> Any:
         """A pyarrow table: a column for every variable, and `log_probability`."""
-        return package("pyarrow", "cli").table(_lists(self._columns()))
+        return package("pyarrow", "cli").table(as_lists(self._columns()))
 
     def to_frame(self) -> Any:
         """The same as `to_pandas`, by its former name."""
@@ -88,7 +88,7 @@ class Assignment:
         names, rows = list(self.states), ends(len(self), MAX_SIDE_BY_SIDE)
         places = ends(len(names), MAX_LINES)
         body = [
-            (GAP,) * (1 + len(rows)) if place is None else (names[place], *_words(self.states[names[place]], rows))
+            (GAP,) * (1 + len(rows)) if place is None else (names[place], *words(self.states[names[place]], rows))
             for place in places
         ]
         logs = (GAP if row is None else f"{self.log_probability[row]:.6f}" for row in rows)
@@ -147,16 +147,16 @@ class Prediction(NDArrayOperatorsMixin):
 
     def to_polars(self) -> Any:
         """A polars frame: the labels of each query variable, and `probability`."""
-        return package("polars", "frames").DataFrame(_lists(self._columns()))
+        return package("polars", "frames").DataFrame(as_lists(self._columns()))
 
     def to_arrow(self) -> Any:
         """A pyarrow table: the labels of each query variable, and `probability`."""
-        return package("pyarrow", "cli").table(_lists(self._columns()))
+        return package("pyarrow", "cli").table(as_lists(self._columns()))
 
     def _grid(self) -> Grid:
         rows = ends(len(self), MAX_PRINTED)
         *labels, _ = self._columns().values()
-        cells = [_words(column, rows) for column in labels]
+        cells = [words(column, rows) for column in labels]
         sure = [GAP if row is None else probability(float(self.probability[row])) for row in rows]
         body = list(zip((row_name(self.index, row) for row in rows), *cells, sure, strict=True))
         note = f"[{plural(len(self), 'row')}]" if None in rows else ""
@@ -182,12 +182,12 @@ class Samples(dict[str, Labels]):
         return _columns_html(title, {**numbers, **flat})
 
 
-def _words(labels: Labels, rows: Sequence[int | None]) -> list[str]:
+def words(labels: Labels, rows: Sequence[int | None]) -> list[str]:
     """The labels of some rows as text."""
     return [GAP if row is None else str(labels[row]) for row in rows]
 
 
-def _lists(columns: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+def as_lists(columns: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
     """Columns as lists, of which frame libraries find the type themselves."""
     return {name: column.tolist() for name, column in columns.items()}
 
@@ -221,7 +221,7 @@ def most_probable(query: Query, names: Sequence[str], evidence: EvidenceLike | N
     impossible = np.isneginf(log_probability)
     warn_impossible(impossible, "their states are None")
     chosen = {name: np.concatenate(codes[name]) for name in names}
-    states = {name: _labels(net.variable(name), chosen[name], impossible) for name in names}
+    states = {name: state_labels(net.variable(name), chosen[name], impossible) for name in names}
     for name in numbers:
         components = _components(net, name, chosen, impossible.shape)
         with _naming(name):
@@ -238,7 +238,7 @@ def prediction(query: Query, evidence: EvidenceLike | None) -> Prediction:
     shape, table = posterior.shape[1:], flat(posterior)
     best, impossible = table.argmax(axis=1), np.isnan(table[:, 0])
     variables = [query.network.variable(name) for name in names]
-    columns = [_labels(v, c, impossible) for v, c in zip(variables, np.unravel_index(best, shape), strict=True)]
+    columns = [state_labels(v, c, impossible) for v, c in zip(variables, np.unravel_index(best, shape), strict=True)]
     labels = columns[0] if len(names) == 1 else np.stack([column.astype(object) for column in columns], axis=1)
     probability = np.take_along_axis(table, best[:, None], axis=1)[:, 0]
     return Prediction(names, labels, probability, index_of(evidence, len(table)))
@@ -272,7 +272,7 @@ def samples(query: Query, evidence: EvidenceLike | None, n: int, seed: int | Non
             numbers_drawn = numbers_inside(variable, own, np.random.Generator(stream))
             drawn[name] = np.where(impossible[:, None], np.nan, numbers_drawn)
         else:
-            drawn[name] = _labels(variable, own, impossible)
+            drawn[name] = state_labels(variable, own, impossible)
     net = query.network
     for place, name in enumerate(numeric):
         random = np.random.Generator(np.random.SFC64([seed, place, 0, 2]))
@@ -338,7 +338,7 @@ def _codes(asked: Query, states: States, block: Evidence, names: Sequence[str]) 
     return codes
 
 
-def _labels(variable: Variable, codes: Codes, impossible: NDArray[np.bool_]) -> Labels:
+def state_labels(variable: Variable, codes: Codes, impossible: NDArray[np.bool_]) -> Labels:
     """The labels of some states, numbers and booleans as such, all else as Python objects; None in impossible rows."""
     kinds = {type(label) for label in variable.states}
     labels = np.array(variable.states, dtype=None if kinds in ({int}, {bool}, {float}) else object)[codes]

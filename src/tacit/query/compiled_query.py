@@ -16,7 +16,7 @@ from tacit.base.floats import Floats
 from tacit.base.text import plural
 from tacit.compiler.contraction import Plan
 from tacit.compiler.program import Cost, Program
-from tacit.compiler.prune import certain, possible_states
+from tacit.compiler.prune import as_asked, certain, possible_states
 from tacit.compiler.question import Question
 from tacit.engines.circuit.lower import lower
 from tacit.engines.engine import Engine
@@ -30,7 +30,8 @@ from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
-from tacit.query.options import Asked, CompileOptions
+from tacit.query.asking.options import Asked, CompileOptions
+from tacit.query.asking.row_tables import RowTables, with_tables
 
 MAX_COUNTED = 2_000_000  # multiply-adds up to which cost() counts the nodes of the circuit
 
@@ -85,6 +86,15 @@ class CompiledQuery:
         return self.question.do
 
     @property
+    def per_row(self) -> tuple[str, ...]:
+        """The variables whose tables every row brings along."""
+        return self.question.per_row
+
+    @cached_property
+    def _row_tables(self) -> RowTables:
+        return RowTables(self.network, self.per_row)
+
+    @property
     def always_known(self) -> tuple[str, ...]:
         """The variables that have a state in every row: those in `hard` and in `do`."""
         return (*self.hard, *self.do)
@@ -123,6 +133,13 @@ class CompiledQuery:
             name = self.do[0]
             raise TacitError(f"this is not offered for queries with do=; compile net.do({{{name!r}: STATE}}) instead")
 
+    def require_no_tables(self, what: str) -> None:
+        """An error where rows bring tables along, for what is about one network."""
+        if self.per_row:
+            row = f"net.with_cpts({{{self.per_row[0]!r}: TABLE}})"
+            problem = "is about one network, and here every row has tables of its own (per_row=)"
+            raise TacitError(f"{what} {problem}; compile a query of {row} for one of them")
+
     def require_posterior(self) -> None:
         """An error where the query variables have too many joint states for a table."""
         if self.refused is not None:
@@ -160,6 +177,13 @@ class CompiledQuery:
 
     def _read(self, evidence: EvidenceLike | None, lazily: bool = False) -> Evidence:
         """Checked evidence. If `lazily`, the engine checks likelihoods: it reads all of them."""
+        if self.per_row:
+            others, tables = self._row_tables.split(evidence, keep=not lazily)
+            return with_tables(self._read_others(others, lazily), tables, others)
+        return self._read_others(evidence, lazily)
+
+    def _read_others(self, evidence: EvidenceLike | None, lazily: bool) -> Evidence:
+        """Evidence but for tables."""
         if isinstance(evidence, Evidence) and self.question.given:  # which were read before
             evidence = self._beside_given(evidence)
         known = read(evidence, self._variables, self.evidence, True, lazily, self._asked)
@@ -245,7 +269,7 @@ class CompiledQuery:
 
     def cost(self) -> Cost:
         """Width, multiply-adds and bytes per row, circuit nodes (None where the circuit would be very large)."""
-        if self.refused is not None or self.multiply_adds > MAX_COUNTED:
+        if self.refused is not None or self.per_row or self.multiply_adds > MAX_COUNTED:
             return self.program.cost
         return replace(self.program.cost, circuit_nodes=len(lower(self.program, self.network)))
 
@@ -260,11 +284,22 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
 
     A structured program is compiled again where states are: see `holds_for`.
     """
-    old, program = query.network, query.program
+    check_families(query, new)
+    if problem := possible_again(query, new):
+        raise NetworkError(f"{problem}; compile the query again")
+
+
+def check_families(query: CompiledQuery, new: Model) -> None:
+    """An error unless a network has the variables, families and kinds of CPT of a query's."""
+    old = query.network
     if new.selection != old.selection:
         before = f"was {old.selection!r} when the query was compiled"
         raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
-    for name in program.states:
+    for name in query.program.states:
+        if name not in new:
+            raise NetworkError(
+                f"the other network has no variable {name!r}, which the query asks about; compile it again"
+            )
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):
@@ -274,13 +309,14 @@ def check_same_structure(query: CompiledQuery, new: Model) -> None:
         if not same:
             problem = "differs in states, parents, kind of CPT or tests from the compiled network"
             raise NetworkError(f"node {name!r} {problem}; compile the query again")
-    if not program.structured:
-        _check_possible_states(program, query.question, new)
 
 
-def _check_possible_states(program: Program, question: Question, new: Model) -> None:
-    """An error where known 0s and 1s of a network rule out less than when a query was compiled."""
-    asked = new.cut(question.do) if question.do else new
+def possible_again(query: CompiledQuery, new: Model) -> str:
+    """What known 0s and 1s of a network no longer rule out as they did when a query was compiled; nothing, if all."""
+    program, question = query.program, query.question
+    if program.structured:
+        return ""
+    asked = as_asked(new, question)
     now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
     read = set(program.nodes)
     for name, states in now.items():
@@ -293,4 +329,5 @@ def _check_possible_states(program: Program, question: Question, new: Model) -> 
             problem = f"{before}, and now others do"
         else:
             continue
-        raise NetworkError(f"node {name!r}: {problem}; compile the query again")
+        return f"node {name!r}: {problem}"
+    return ""

@@ -10,7 +10,7 @@ from tacit.base.errors import TacitError
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.query.answers.answer import Answer
-from tacit.query.options import CompileOptions, checked_given
+from tacit.query.asking.options import CompileOptions, checked_given
 from tacit.query.query import DEFAULTS, compiled
 from tacit.query.user_query import UserQuery
 
@@ -52,6 +52,8 @@ def compiled_graph(
     """A query of a graph. The parameters are those of `tacit.compile`."""
     if options.do:
         raise TacitError("do= needs a Bayesian network: a FactorGraph does not tell causes from effects")
+    if options.per_row:
+        raise TacitError("per_row= needs a Bayesian network: a FactorGraph has no CPTs")
     given, (model, true, log_scale) = checked_given(options.given), conditioned(graph)
     asked = compiled(FactorQuery, model, query, evidence, hard, replace(options, given={**given, **true}))
     for name in (*asked.question.query, *given):

@@ -40,6 +40,11 @@ def no_pause() -> None:
 
 def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
     """The posterior of every variable, each (rows, states), a `Mixture` of continuous ones: see `TAC.marginals`."""
+    return marginals_and_weights(query, evidence)[0]
+
+
+def marginals_and_weights(query: Query, evidence: EvidenceLike | None) -> tuple[dict[str, Any], dict[str, Floats]]:
+    """The same, and of continuous variables, the posteriors (rows, components) of their parents' joint states."""
     known = query.read(evidence)
     rows = distinct(known)
     companion = companion_for(query, replace(query.question, query=()), rows.known)
@@ -49,26 +54,28 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
         first = next(iter(posteriors.values()))
         warn_impossible(rows.for_all(np.isnan(first[:, 0])), "their posteriors are NaN")
     answers: dict[str, Any] = {}
+    weights: dict[str, Floats] = {}
     for name, array in posteriors.items():
         variable, posterior = query.network.variable(name), rows.for_all(array)
         if not variable.continuous:
             answers[name] = posterior
             continue
+        weights[name] = posterior
         column, index = known.columns.get(name), index_of(evidence, known.rows)
         density = query.network.density(name)
         for asked in variable.columns:
             if not (isinstance(column, DensityColumn) and column.knows(asked)):
                 answers[asked] = mixture(density, variable, [asked], posterior, column, index)
-    return answers
+    return answers, weights
 
 
 def marginals_under(under: UnderDraws[Query], evidence: EvidenceLike | None) -> dict[str, Floats]:
     """The posterior of every variable that has states under each of several networks: (draws, rows, states)."""
-    query, rows = under.query, distinct(under.query.read(evidence))
+    query, rows, count = under.query, distinct(under.query.read(evidence)), len(under.ensemble)
     names = [name for name in query.variables if not query.network.variable(name).continuous]
     asked = companion_for(query, replace(query.question, query=()), rows.known)
-    engine = asked.engine().runner(rows.known.rows * len(under.ensemble), Sweep.HELD)
-    shapes = {name: (len(under.ensemble), rows.known.rows, query.network.variable(name).card) for name in names}
+    engine = asked.engine().runner(rows.known.rows * count, Sweep.HELD, calls=count)
+    shapes = {name: (count, rows.known.rows, query.network.variable(name).card) for name in names}
     answers = {name: np.empty(shape, query.dtype) for name, shape in shapes.items()}
     for i, (own, known) in enumerate(under.each(engine, rows.known, asked.program.nodes)):
         posteriors = _posteriors(query, own, known, names)
@@ -179,24 +186,27 @@ def mutual_information(both: Array) -> Floats:
     return np.asarray(np.maximum((both * logs).sum(axis=(0, 1)), 0.0))  # rounding may leave a little less than nothing
 
 
-def companion_for(query: Query, question: Question, known: Evidence) -> Query:
-    """A query with likelihoods of all variables, by which derivatives are taken.
+def companion_for(query: Query, question: Question, known: Evidence, variables: tuple[str, ...] | None = None) -> Query:
+    """A query with likelihoods of all variables, or of some, by which derivatives are taken.
 
     Of many rows, those that every row observes have none, if that is much less work: their states index tables. Not
     where tests are decided, which could come out otherwise at a tie.
     """
-    general = query.companion(replace(question, evidence=query.network.variables, index=False))
+    variables = query.network.variables if variables is None else variables
+    general = query.companion(replace(question, evidence=variables, index=False))
     work = general.program.cost.multiply_adds
     known_states = (*dict(question.given), *question.do)
     observed = tuple(sorted({*question.hard, *known.fully_observed}.difference(known_states)))
-    if not observed or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
+    if not observed or query.per_row or query.network.testing_nodes or work * known.rows < WORTH_COMPILING:
         return general
-    special = query.companion(replace(question, evidence=query.network.variables, hard=observed))
+    special = query.companion(replace(question, evidence=variables, hard=observed))
     return special if MIN_SPEEDUP * special.program.cost.multiply_adds <= work else general
 
 
 class Swept(NamedTuple):
     """Derivatives of p*(q, evidence) by likelihoods, (states, rows) by variable, for each state q of the query.
+
+    Several states may count as one: see `sweeps`.
 
     Of observed numbers, those by the logarithms of their densities.
 
@@ -220,15 +230,22 @@ class Swept(NamedTuple):
         return [np.multiply(likelihoods, own, out=np.zeros_like(own), where=possible) for own in by_state]
 
 
-def sweeps(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None] = no_pause) -> Swept:
-    """One backward pass for each state of the query. `pause` is called before each, and may raise to end the work."""
-    plain = _in_plain_floats(engine, known, dtype, pause)
+def sweeps(
+    engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None] = no_pause, parts: Floats | None = None
+) -> Swept:
+    """One backward pass for each state of the query. `pause` is called before each, and may raise to end the work.
+
+    `parts` (passes, states) has 1 for the states that each pass is about, where it is about several: each state belongs
+    to one of them.
+    """
+    parts = np.eye(engine.program.outputs) if parts is None else parts
+    plain = _in_plain_floats(engine, known, dtype, pause, parts)
     if plain is not None:
         return plain
     results, derivatives = engine.run(known.columns, known.rows), []
     total = results.joint.sum(axis=0)
     inverse = divide(np.ones_like(total), total, otherwise=0.0)
-    for seeds in _units(engine, known.rows):
+    for seeds in _seeds(parts, known.rows):
         pause()
         seeds = seeds * inverse
         gradients = engine.gradients(known.columns, known.rows, seeds, results.exponent, through_selection=False)
@@ -236,7 +253,9 @@ def sweeps(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None
     return Swept(np.asarray(total > 0, dtype=total.dtype), derivatives)
 
 
-def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None]) -> Swept | None:
+def _in_plain_floats(
+    engine: Engine, known: Evidence, dtype: str, pause: Callable[[], None], parts: Floats
+) -> Swept | None:
     """Backward passes without a run before: likelihoods times derivatives sum to p*. None where rows are imprecise.
 
     Seeds are as large as floats allow: derivatives may be far smaller than p*, which alone tells whether a row is
@@ -246,7 +265,7 @@ def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callabl
     if lost is not None and lost.any():
         return None
     derivatives, seed = [], 2.0 ** (np.finfo(dtype).maxexp - HEADROOM)
-    for unit in _units(engine, known.rows):
+    for unit in _seeds(parts, known.rows):
         pause()
         attempt = engine.attempt_gradients(known.columns, known.rows, seed * unit, through_selection=False)
         if attempt.imprecise or not attempt.gradients.likelihoods or not attempt.gradients.finite:
@@ -256,7 +275,7 @@ def _in_plain_floats(engine: Engine, known: Evidence, dtype: str, pause: Callabl
     return Swept(np.sum([joint.sum(axis=0) for joint in joints], axis=0), derivatives)
 
 
-def _units(engine: Engine, rows: int) -> Iterator[Floats]:
-    """Derivatives of the joint of each state of the query by the joint: (states, rows)."""
-    for unit in np.eye(engine.program.outputs):
+def _seeds(parts: Floats, rows: int) -> Iterator[Floats]:
+    """For each pass, the derivatives of the sum over its states by the joint: (states, rows)."""
+    for unit in parts:
         yield np.broadcast_to(unit[:, None], (len(unit), rows))

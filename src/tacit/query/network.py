@@ -21,23 +21,26 @@ from tacit.evidence.read import EvidenceLike, named_columns, read, read_column
 from tacit.evidence.summaries.column_summary import summary_of
 from tacit.evidence.summaries.discretizing import How, discretize, warn_of_default_bins
 from tacit.evidence.summaries.observed_states import observed_states, warn_of_states
+from tacit.model.adjustment import adjustment_set
 from tacit.model.as_dict import network_from_dict, network_to_dict
 from tacit.model.cpt import CPT
 from tacit.model.densities import AnyDensity
 from tacit.model.elements.intervals import Edges, checked_edges
 from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.model.graph import Node, in_topological_order, parents_of
+from tacit.model.mechanisms import with_mechanisms
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.query.answers.probabilities import Information, Marginals, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
+from tacit.query.asking.options import Asked, CompileOptions, checked_query
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
 from tacit.query.one_row import OneRow
-from tacit.query.options import Asked, CompileOptions, checked_query
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
 
 if TYPE_CHECKING:  # loaded by the methods that show it
+    from tacit.query.ensembles.base_ensemble import AnyEnsemble
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -45,7 +48,7 @@ if TYPE_CHECKING:  # loaded by the methods that show it
     from tacit.views.page import Explorer
 
 LITTLE_EFFORT = CompileOptions(effort="low")
-INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers"])  # not for tab completion
+INTERNAL = frozenset(["cut", "empty_copy", "node", "require_numbers", "with_unknown_tables"])  # not for tab completion
 MAX_COMPILED = 16  # queries that Network.posterior keeps compiled
 
 
@@ -107,6 +110,47 @@ class Network(Model):
         fixed = {name: _fixed(self.variable(self.named(name)), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
 
+    def mechanisms(self, kind: str = "response") -> Self:
+        """A network that answers as this one does, and in which all that is random are roots.
+
+        Each random node with parents becomes a function of them and of a new root, `NAME.response`. Questions about
+        what would have been need that: `tacit.compile(..., would=[...])`. **The choice is an assumption**: the tables
+        do not say how chance works, and other mechanisms with the same tables answer such questions in another way.
+        `tacit.causal.bounds` says how far apart these answers can be.
+
+        Parameters
+        ----------
+        kind
+            "response": chance answers every state of the parents by itself, so that a state of the root is a function
+            of the parents. Their number grows exponentially with the states of the parents. "monotone": chance is a
+            level between 0 and 1, and the node has the state that is the quantile of this level. Where a parent's next
+            state makes higher states more probable, it then never brings about a lower one: refused where it does not
+            make them all more, or all less, probable.
+
+        >>> from tacit import examples
+        >>> net = examples.kidney_stones().mechanisms()
+        >>> net.parents("recovery"), len(net.states("recovery.response"))
+        (('size', 'treatment', 'recovery.response'), 16)
+        >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # as before
+        array([0.78 , 0.826])
+        """
+        return with_mechanisms(self, kind)
+
+    def adjustment(
+        self, x: str | Iterable[str], y: str | Iterable[str], latent: Iterable[str] = ()
+    ) -> tuple[str, ...] | None:
+        """Variables to adjust for, so that the effect of setting `x` on `y` can be told from what is merely observed.
+
+        That is P(y | do(x)) = sum over z of P(y | x, z) P(z). None of the variables could be left out; there may be
+        other sets. Where there is no such set among the variables that are not `latent`, the answer is None, and a
+        `NoAdjustmentWarning` says why; the effect may be identifiable in other ways.
+
+        >>> from tacit import examples
+        >>> examples.kidney_stones().adjustment("treatment", "recovery")
+        ('size',)
+        """
+        return adjustment_set(self, self._names(x), self._names(y), self._names(latent))
+
     def posterior(self, query: str | Sequence[str], evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
         """P*(q) for every row of evidence: (rows, states of the query).
 
@@ -166,7 +210,7 @@ class Network(Model):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, given the others
+        What each finding adds to the log-odds of recovery=yes, given the others (nats)
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
@@ -501,7 +545,7 @@ class Network(Model):
         ----------
         evidence
             One row of evidence, `{}` for none: every node shows its posterior as bars, and what is observed is orange
-            with a thick outline. If left out, nodes only show their names.
+            with a thick outline, which is dotted for soft evidence. If left out, nodes only show their names.
         do
             States that variables are set to from outside, as by `do`: they are violet with a dashed outline, and the
             edges into them, which are cut, are dotted.
@@ -547,6 +591,7 @@ class Network(Model):
         path: str | os.PathLike[str],
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
+        tables: AnyEnsemble | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
@@ -561,6 +606,9 @@ class Network(Model):
             `docs/howto/explorer.md` describes it.
         query
             The variable that the page opens with; another can be chosen there.
+        tables
+            An ensemble, such as `estimate.draws(1000)`: lines on the bars are then 90% intervals of the posteriors
+            under 200 of its networks, or fewer where these have very many numbers.
 
         >>> import tempfile, pathlib
         >>> from tacit import examples
@@ -571,15 +619,18 @@ class Network(Model):
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, Captions.chosen(self, captions, query))
+        write_page(self, path, Captions.chosen(self, captions, query), tables=tables)
 
     def explore(
-        self, captions: Mapping[str, str] | str | os.PathLike[str] | None = None, query: str | None = None
+        self,
+        captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
+        query: str | None = None,
+        tables: AnyEnsemble | None = None,
     ) -> Explorer:
-        """The explorer of the network in a cell of a notebook; `captions` and `query` are those of `page`."""
+        """The explorer of the network in a cell of a notebook; the parameters are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, Captions.chosen(self, captions, query)))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query), tables=tables))
 
     def _repr_html_(self) -> str:
         return network_html(self)
@@ -608,8 +659,8 @@ def _intervals(
         return chosen
     free = [name for name in nodes if name in columns and name not in listed and name not in chosen]
     summaries = {name: summary_of(name, columns[name]) for name in free}
-    for summary in summaries.values():
-        summary.require_values()
+    for name, summary in summaries.items():
+        summary.require_values(name)
     measured = [name for name, summary in summaries.items() if summary.measured]
     warn_of_default_bins(measured)
     return chosen | {name: summaries[name].edges(name, "quantile") for name in measured}
@@ -630,6 +681,9 @@ def _chosen_intervals(
                 raise NetworkError(f"{name!r} is named in states= and in bins=; expected one of them")
         explicit = {name: how for name, how in bins.items() if name not in columns and not isinstance(how, str | int)}
         known = {name: checked_edges(how) for name, how in explicit.items()}
+        for name in bins:
+            if name in columns:
+                summary_of(name, columns[name]).require_numbers(name)
         return known | discretize(columns, {name: how for name, how in bins.items() if name not in explicit})
     return discretize({name: columns[name] for name in nodes if name in columns and name not in listed}, bins)
 

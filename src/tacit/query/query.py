@@ -27,12 +27,12 @@ from tacit.model.model import Model
 from tacit.query.answers.answer import Answer, ObservedQueryWarning, warn_impossible
 from tacit.query.answers.probabilities import Probabilities, index_of, wants_labels, with_labels
 from tacit.query.answers.selection import join_rows, no_rows, selected_rows
-from tacit.query.compiled_query import CompiledQuery, check_same_structure
-from tacit.query.ensembles.ensemble import Ensemble
+from tacit.query.asking.options import CompileOptions, checked_query, checked_question
+from tacit.query.compiled_query import CompiledQuery, check_families, check_same_structure, possible_again
+from tacit.query.ensembles.base_ensemble import AnyEnsemble, BaseEnsemble
 from tacit.query.numbers.continuous import mixture
 from tacit.query.numbers.mixture import Mixture
 from tacit.query.one_row import OneRow
-from tacit.query.options import CompileOptions, checked_query, checked_question
 from tacit.query.under_draws import UnderDraws
 
 Q = TypeVar("Q", bound="Query")
@@ -95,7 +95,10 @@ class Query(CompiledQuery):
 
     @overload
     def posterior(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble[Any] | None = None
+        self,
+        evidence: EvidenceLike | None = None,
+        labels: Literal[False] = False,
+        tables: AnyEnsemble | None = None,
     ) -> Floats: ...
 
     @overload
@@ -104,7 +107,7 @@ class Query(CompiledQuery):
     ) -> Probabilities: ...
 
     def posterior(
-        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble[Any] | None = None
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: AnyEnsemble | None = None
     ) -> Any:
         """P*(q) for every state of the query: (rows, states); NaN where the evidence has probability zero.
 
@@ -183,7 +186,7 @@ class Query(CompiledQuery):
         if self._one_row is not None:
             return self._one_row
         engine = self._engine
-        single = None if engine is None else engine.single()
+        single = None if engine is None or self.per_row else engine.single()
         if single is None or len(self.question.query) != 1 or self.refused is not None or self.asks_for_numbers:
             return None
         known = dict(self.question.given)
@@ -196,7 +199,10 @@ class Query(CompiledQuery):
 
     @overload
     def joint(
-        self, evidence: EvidenceLike | None = None, labels: Literal[False] = False, tables: Ensemble[Any] | None = None
+        self,
+        evidence: EvidenceLike | None = None,
+        labels: Literal[False] = False,
+        tables: AnyEnsemble | None = None,
     ) -> Floats: ...
 
     @overload
@@ -205,7 +211,7 @@ class Query(CompiledQuery):
     ) -> Probabilities: ...
 
     def joint(
-        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: Ensemble[Any] | None = None
+        self, evidence: EvidenceLike | None = None, labels: bool = False, tables: AnyEnsemble | None = None
     ) -> Floats | Probabilities:
         """p*(q) for every state of the query: (rows, states), in float64, which has the range that it needs.
 
@@ -229,7 +235,7 @@ class Query(CompiledQuery):
         """An answer with the names of states and rows."""
         return with_labels(array, [self.network.variable(name) for name in self.question.query], evidence)
 
-    def log_evidence(self, evidence: EvidenceLike | None = None, tables: Ensemble[Any] | None = None) -> Floats:
+    def log_evidence(self, evidence: EvidenceLike | None = None, tables: AnyEnsemble | None = None) -> Floats:
         """The logarithm of p*(evidence) for every row; minus infinity where it is impossible.
 
         Of a factor graph, that is the logarithm of the partition function with the evidence. With `tables`, an
@@ -247,14 +253,20 @@ class Query(CompiledQuery):
             what = f"all rows observe the query itself, {', '.join(map(repr, names))}: their posterior is the state"
             warn(f"{what} that they give; leave it out of the evidence to predict it", ObservedQueryWarning)
 
-    def under(self, tables: Ensemble[Any]) -> UnderDraws[Self]:
+    def under(self, tables: AnyEnsemble) -> UnderDraws[Self]:
         """The query under each network of an ensemble."""
-        if not isinstance(tables, Ensemble):
+        if not isinstance(tables, BaseEnsemble):
             expected = "expected an Ensemble: estimate.draws(n), or tacit.Ensemble.of(networks)"
             raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
         last = self._last_under
         if last is None or last.ensemble is not tables:
-            self._last_under = last = UnderDraws(self.with_network(tables.learnable), tables)
+            net = tables.learnable
+            check_families(self, net)
+            if possible_again(self, net):  # what was estimated as 0 is possible in draws
+                query = self._clone(net, self.options, self._compile(net, self.options))
+            else:
+                query = self.with_network(net)
+            self._last_under = last = UnderDraws(query, tables)
         return last
 
     @staticmethod
@@ -305,6 +317,9 @@ class Query(CompiledQuery):
         """The program and its plan; new ones where numbers are built in that differ in another network."""
         if holds_for(self.program, self.network, net):
             return self.program, self.plan
+        return self._compile(net, options)
+
+    def _compile(self, net: Model, options: CompileOptions) -> tuple[Program, Plan]:
         return options.compile(net, self.question if self.refused is None else replace(self.question, query=()))
 
     def in_dtype(self, dtype: str) -> Self:

@@ -276,6 +276,7 @@ class Sensitivity:
 
 def sensitivity(query: Query, evidence: EvidenceLike | None, pause: Callable[[], None] = no_pause) -> Sensitivity:
     """Derivatives of the posterior by every table entry; `pause` is called between sweeps, and may raise to end it."""
+    query.require_no_tables("sensitivity")
     require_few_sweeps(query, "sensitivity")
     query.network.require_numbers()
     asked = query.companion(replace(query.question, every_state=True, index=False, by_row=True))
@@ -303,7 +304,7 @@ def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[F
             found = engine.derivatives(block.columns, block.rows, pause)
             possible = np.asarray(found.posterior.sum(axis=0) > 0)
             _put(posterior[rows], found.posterior, possible)
-            of_densities = _by_densities(block.columns, found.by_log)
+            of_densities = by_densities(block.columns, found.by_log)
             for key, table in tables.items():
                 nothing = np.zeros((1, *table.shape, 1))  # of a table without a say
                 if asked.network.variable(key[0]).continuous:
@@ -316,7 +317,7 @@ def _slopes(asked: Query, known: Evidence, pause: Callable[[], None]) -> tuple[F
 
 
 @UNBOUNDED
-def _by_densities(columns: Mapping[str, Column], by_log: Mapping[str, Floats]) -> dict[Key, Array]:
+def by_densities(columns: Mapping[str, Column], by_log: Mapping[str, Floats]) -> dict[Key, Array]:
     """Derivatives (states, components, ..., rows) by the numbers of densities, from those by their logarithms."""
     derivatives: dict[Key, Array] = {}
     for node, by_component in by_log.items():

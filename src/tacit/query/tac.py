@@ -20,15 +20,17 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.selection import Selected
+from tacit.query.asking.counterfactual import counterfactual
+from tacit.query.asking.options import CompileOptions
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import means, quantiles
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
@@ -47,7 +49,28 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
+    would: Sequence[str] = ...,
 ) -> TAC: ...
+
+
+@overload
+def compile(
+    net: Network,
+    query: None = ...,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    per_row: Sequence[str] = ...,
+    *,
+    decide: str,
+) -> DecisionQuery: ...
 
 
 @overload
@@ -63,12 +86,13 @@ def compile(
     order: Sequence[str] | None = ...,
     effort: str = ...,
     threads: int | None = ...,
+    per_row: Sequence[str] = ...,
 ) -> FactorQuery: ...
 
 
 def compile(
     net: Network | FactorGraph,
-    query: str | Sequence[str] | None,
+    query: str | Sequence[str] | None = None,
     evidence: Sequence[str] = (),
     hard: Sequence[str] = (),
     do: Sequence[str] = (),
@@ -78,7 +102,11 @@ def compile(
     order: Sequence[str] | None = None,
     effort: str = "auto",
     threads: int | None = None,
-) -> TAC | FactorQuery:
+    per_row: Sequence[str] = (),
+    would: Sequence[str] = (),
+    *,
+    decide: str | None = None,
+) -> TAC | FactorQuery | DecisionQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -111,13 +139,41 @@ def compile(
     threads
         How many threads the query may use, here and in `fit`. None: as many as the environment variable
         `TACIT_THREADS` says, or else one for every core that the process and its container may use.
+    per_row
+        The variables whose tables every row brings along. That of `T` is in the column `"T.table"` of the evidence,
+        (rows, states of each parent, states of T), or one table for all rows. What the network says of it does not
+        count, and need not be known.
+    would
+        The variables of a question about what would have been. The evidence is what was; rows also say, in a column
+        `X.would`, which state X would have been in, and the answer is that of the world which shares everything random
+        with this one. Variables that this may change have a counterpart `Y.would`, and must be functions of their
+        parents: see `Network.mechanisms`.
+    decide
+        In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
+        network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
     >>> tac.posterior({"A": 0.8, "C": [[0.6, 0.4]]}).round(6)
     array([[0.585393, 0.414607]])
+    >>> net = tacit.Network()
+    >>> net.add("Drug", cpt=[0.5, 0.5])
+    >>> net.add("Luck", cpt=[0.3, 0.7])
+    >>> net.add("Cured", ["Drug", "Luck"], cpt=[[[1, 0], [1, 0]], [[1, 0], [0, 1]]])
+    >>> tac = tacit.compile(net, query="Cured", evidence=["Drug", "Cured"], would=["Drug"])
+    >>> tac.posterior({"Drug": "true", "Cured": "true", "Drug.would": "false"})  # cured by the drug, or anyway?
+    array([[0.3, 0.7]])
     """
-    options = CompileOptions(do, given, engine, dtype, order, effort, threads)
+    options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
+    if decide is not None:
+        from tacit.query.decisions.decision_query import compiled_decision
+
+        if query is not None or would:
+            other = "would" if query is None else "query"
+            raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
+        return compiled_decision(net, decide, evidence, hard, options)
+    if would:
+        return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)
@@ -174,6 +230,7 @@ class TAC(UserQuery):
         selection and inference, and hard evidence is a likelihood of 1.
         """
         self.require_posterior()
+        self.require_no_tables("a circuit")
         if fold:
             return lower(self.program, self.network)
         self.require_no_do()
@@ -228,7 +285,7 @@ class TAC(UserQuery):
         yes  0.866667  ██████████████████████████
          no  0.133333  ████
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, given the others
+        What each finding adds to the log-odds of recovery=yes, given the others (nats)
         finding       without it  weight
         size: small     0.825714  +0.316
         treatment: B    0.882353  -0.143
@@ -238,6 +295,7 @@ class TAC(UserQuery):
         """
         from tacit.theory.explain import explain, one_row
 
+        self.require_no_tables("an explanation")
         if not self.do:
             return explain(self, evidence, state, threshold)
         known = one_row(self.read(evidence))
@@ -268,13 +326,14 @@ class TAC(UserQuery):
         yes       0.866667  0.730038   -0.136629
         no        0.133333  0.269962   +0.136629
         <BLANKLINE>
-        What each finding adds to the log-odds of recovery=yes, set in turn
+        What each finding adds to the log-odds of recovery=yes, set in turn (nats)
         finding    first  second       yes  weight
         size       small  large   0.687500   -1.08
         treatment  B      A       0.730038  +0.206
         """
         from tacit.theory.explain_difference import compare
 
+        self.require_no_tables("a comparison")
         return compare(self, first, second, state)
 
     def filtered(self, name: str, evidence: EvidenceLike | None = None) -> Floats:
@@ -326,11 +385,12 @@ class TAC(UserQuery):
 
         Inputs are the variables of `evidence`: likelihoods (rows, states) in the query's `dtype`, ones where a row has
         no evidence; for a variable in `hard`, the positions (rows,) of the observed states, as int64; for a continuous
-        variable, its numbers (rows,) or (rows, columns), NaN where they are missing. Likelihoods count as they are
-        given and are not scaled to sum to 1. Of joint numbers, all must be missing or none. Outputs are `posterior`
-        (rows, states), NaN where the evidence has probability zero, and `log_evidence` (rows,). The model's metadata
-        has the labels of all states. It cannot compute a row again whose numbers leave the range of floats, as
-        `posterior` does: of such rows it may answer wrongly (see "Small numbers" in the documentation).
+        variable, its numbers (rows,) or (rows, columns), NaN where they are missing. For each `T` in `per_row` there is
+        `T.table`. Likelihoods and tables count as they are given and are not scaled to sum to 1. Of joint numbers, all
+        must be missing or none. Outputs are `posterior` (rows, states), NaN where the evidence has probability zero,
+        and `log_evidence` (rows,). The model's metadata has the labels of all states. It cannot compute a row again
+        whose numbers leave the range of floats, as `posterior` does: of such rows it may answer wrongly (see "Small
+        numbers" in the documentation).
 
         >>> import onnxruntime, pathlib, tempfile, tacit
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "abc.onnx"
@@ -353,6 +413,7 @@ class TAC(UserQuery):
                 "evidence": listed([name for name in self.evidence if name not in self.always_known]),
                 "always observed": listed(self.hard),
                 "set by intervention": listed(self.do),
+                "with a table in every row": listed(self.per_row),
                 "given": ", ".join(f"{name}={state}" for name, state in self.given.items()),
                 "operations": len(self.program),
                 "multiply-adds per row": cost.multiply_adds,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from tacit.evidence.density_column import DensityColumn, scale_of
 from tacit.evidence.read import EvidenceLike
 from tacit.query.answers.answer import Answer, warn_impossible
 from tacit.query.compiled_query import CompiledQuery
-from tacit.query.ensembles.ensemble import Ensemble
+from tacit.query.ensembles.base_ensemble import AnyEnsemble
 
 Q_co = TypeVar("Q_co", bound=CompiledQuery, covariant=True)
 ANSWERS_AT_ONCE = 2**24  # probabilities of several draws and rows in memory at a time, beside what is returned
@@ -25,8 +25,13 @@ ANSWERS_AT_ONCE = 2**24  # probabilities of several draws and rows in memory at 
 class UnderDraws(Generic[Q_co]):
     """A query, and the networks of an ensemble to answer it under."""
 
-    def __init__(self, query: Q_co, ensemble: Ensemble[Any]) -> None:
+    def __init__(self, query: Q_co, ensemble: AnyEnsemble) -> None:
         self.query, self.ensemble = query, ensemble
+
+    @property
+    def states(self) -> int:
+        """The number of joint states of the query."""
+        return math.prod(self.query.states_asked)
 
     def posterior(self, evidence: EvidenceLike | None) -> Floats:
         """P*(q) under each network: (draws, rows, states...)."""
@@ -46,8 +51,8 @@ class UnderDraws(Generic[Q_co]):
     def posteriors(self, known: Evidence) -> Iterator[tuple[slice, Array]]:
         """The posteriors (draws, rows, states) of some rows at a time."""
         query, count = self.query, len(self.ensemble)
-        engine = query.engine().runner(known.rows * count, Sweep.FORWARD)
-        at_once = max(1, ANSWERS_AT_ONCE // (count * math.prod(query.states_asked)))
+        engine = query.engine().runner(known.rows * count, Sweep.FORWARD, calls=count)
+        at_once = max(1, ANSWERS_AT_ONCE // (count * self.states))
         for rows, block in blocks(known.columns, known.rows, min(at_once, engine.chunk_for(known.rows))):
             if self._densities_differ(block):
                 drawn = self.each(engine, block, query.program.nodes)
@@ -60,7 +65,8 @@ class UnderDraws(Generic[Q_co]):
         """What the rows say about the query under one network after the other."""
         query = self.query
         known = query._read(evidence)
-        engine = query.engine().runner(known.rows * len(self.ensemble), Sweep.FORWARD)
+        count = len(self.ensemble)
+        engine = query.engine().runner(known.rows * count, Sweep.FORWARD, calls=count)
         shape = () if query.refused else query.states_asked
         for own, part in self.each(engine, known, query.program.nodes):
             parts = []

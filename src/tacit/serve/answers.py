@@ -20,6 +20,7 @@ from tacit.query.answers.answer import Answer
 from tacit.query.answers.selection import join_rows
 from tacit.query.assignments import Labels
 from tacit.query.marginals import information as information_of
+from tacit.query.marginals import marginals_and_weights
 from tacit.query.network import Network
 from tacit.query.numbers.mixture import IN_FILES
 from tacit.query.sensitivity import Entry
@@ -135,6 +136,15 @@ def posterior(task: QueryTask) -> dict[str, Any]:
     }
 
 
+def predict(task: QueryTask) -> dict[str, Any]:
+    """The most probable state of the query for every row, and its probability; of several variables, of each."""
+    task.require_few(task.states)
+    tac = task.tac()
+    found = [tac.predict(block) for block in task.blocks(tac)]
+    labels = [label for block in found for label in block.labels.tolist()]
+    return {"query": task.fields.query, "states": labels, "probability": _joined(block.probability for block in found)}
+
+
 def _distribution(task: QueryTask, columns: Sequence[str]) -> dict[str, Any]:
     """The distribution of a continuous query for every row."""
     task.require_few(len(IN_FILES) * len(columns))
@@ -157,16 +167,20 @@ def marginals(task: QueryTask) -> dict[str, Any]:
     named = task.net.variables if task.fields.variables is None else task.fields.variables
     wanted = [name for name in named if not task.columns(name)]
     columns = [column for name in named for column in task.columns(name)]
-    states = sum(task.net.variable(name).card for name in wanted) + len(IN_FILES) * len(columns)
+    mixed = (
+        list(dict.fromkeys(task.net.named(name) for name in named if task.columns(name))) if task.fields.weights else []
+    )
+    states = sum(task.net.variable(name).card for name in (*wanted, *mixed)) + len(IN_FILES) * len(columns)
     task.require_few(states)  # before anything is compiled
     tac = task.queries.of_all()
     task.require_few(states + task.test_numbers(tac))
     numbers: dict[str, list[Floats]] = {column: [] for column in columns}
-    posteriors, answers = [], []
+    posteriors, weights, answers = [], [], []
     for block in task.blocks(tac):
         answers.append(tac.ask(block, selected=task.fields.tests))
         task.deadline.check()
-        every: dict[str, Any] = tac.marginals(block)
+        every, components = marginals_and_weights(tac, block)
+        weights.append(components)
         posteriors.append({name: every[name] for name in wanted})
         for column in columns:  # there is nothing to say of one that is known in all rows
             known = column not in every
@@ -176,6 +190,11 @@ def marginals(task: QueryTask) -> dict[str, Any]:
     return {
         "posteriors": {name: _joined(block[name] for block in posteriors) for name in wanted},
         **({"numbers": {name: _summaries(blocks) for name, blocks in numbers.items()}} if columns else {}),
+        **(
+            {"weights": {name: _joined(block[name] for block in weights) for name in mixed}}
+            if task.fields.weights
+            else {}
+        ),
         "log_evidence": _joined(answer.log_evidence for answer in answers),
         **_tests(task, answers),
     }
@@ -222,6 +241,31 @@ def explain(task: QueryTask) -> dict[str, Any]:
         except EvidenceError as error:
             raise error.changed(row=len(explanations)) if task.known.rows > 1 else error from None
     return {"query": task.fields.query, "explanations": explanations}
+
+
+def compare(task: QueryTask) -> dict[str, Any]:
+    """Why two rows get different answers."""
+    if task.known.rows != 2:
+        raise EvidenceError(f"compare takes two rows of evidence, got {task.known.rows:,}")
+    tac = task.tac()
+    first, second = task.known.blocks(1)
+    task.deadline.check()
+    why = tac.compare(first, second, task.fields.state)
+
+    def by_state(numbers: Floats) -> dict[str, Any]:
+        return {state_key(q): as_json(number) for q, number in zip(why.states, numbers, strict=True)}
+
+    return {
+        "query": task.fields.query,
+        "posterior": list(map(by_state, why.posterior)),
+        "conclusion": why.conclusion,
+        "differences": [
+            {"name": one.name, "first": one.first, "second": one.second}
+            | {"posterior": by_state(one.posterior), "weight": by_state(one.weight)}
+            for one in why.differences
+        ],
+        "text": str(why),
+    }
 
 
 def _explained(tac: TAC, row: Evidence) -> dict[str, Any]:

@@ -65,6 +65,7 @@ EVIDENCE = {
     ),
 }
 QUERY = {"oneOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]}
+WITH_WEIGHTS = TRUTH | {"description": "Also say how likely each joint state of a continuous variable's parents is."}
 WITH_TESTS = TRUTH | {"description": "Also say how testing nodes were decided."}
 
 SCHEMAS: dict[str, Schema] = {
@@ -97,6 +98,11 @@ SCHEMAS: dict[str, Schema] = {
         **_each("name value", TEXT),
         without=_by_name(NUMBER, "The posterior if this finding were missing."),
         weight=_by_name(NUMBER, "By how much it raises the log-odds of each state, given the others."),
+    ),
+    "Difference": _object(
+        **_each("name first second", TEXT),
+        posterior=_by_name(NUMBER, "Once this finding, and all before it, are those of the second row."),
+        weight=_by_name(NUMBER, "By how much that step raised the log-odds of each state, in nats."),
     ),
     "Explanation": _object(
         posterior=_by_name(NUMBER),
@@ -131,8 +137,8 @@ SCHEMAS: dict[str, Schema] = {
 class Endpoint:
     """A question, the fields that it may have, of which only a query is needed, and the form of its answer.
 
-    A `quick` one only runs the query: if it is small, and there is one row, that takes less time than to hand it over
-    to a thread.
+    One about `pairs` needs two rows. A `quick` one only runs the query: if it is small, and there is one row, that
+    takes less time than to hand it over to a thread.
     """
 
     path: str
@@ -141,6 +147,7 @@ class Endpoint:
     fields: dict[str, Schema]
     answer: Schema
     quick: bool = False
+    pairs: bool = False
 
     @cached_property
     def allowed(self) -> tuple[str, ...]:
@@ -178,16 +185,39 @@ ENDPOINTS = (
         quick=True,
     ),
     Endpoint(
+        "/api/predict",
+        answers.predict,
+        "The most probable state of a variable, or of several together",
+        {"query": QUERY},
+        _object(
+            query=QUERY,
+            states=_list(
+                {"oneOf": [_ref("State"), _list(_ref("State")), {"type": "null"}]},
+                "For each row a state; a list, for several variables; null where the evidence is impossible.",
+            ),
+            probability=_list(NUMBER, "Of these states, for each row."),
+        ),
+    ),
+    Endpoint(
         "/api/marginals",
         answers.marginals,
         "The posteriors of all variables",
-        {"variables": _list(TEXT, "The variables that are wanted; all, if left out."), "tests": WITH_TESTS},
+        {
+            "variables": _list(TEXT, "The variables that are wanted; all, if left out."),
+            "tests": WITH_TESTS,
+            "weights": WITH_WEIGHTS,
+        },
         _with(
             _with_tests(
                 posteriors=_by_name(_list(_list(NUMBER)), "Of each variable: for each row, one for each state."),
                 log_evidence=LOG_EVIDENCE,
             ),
             numbers=_by_name(_ref("Numbers"), "Of each column of the continuous variables, if there are any."),
+            weights=_by_name(
+                _list(_list(NUMBER)),
+                "Of each continuous variable: for each row, the posterior of each joint state of its parents, the last "
+                "parent fastest.",
+            ),
         ),
     ),
     Endpoint(
@@ -221,6 +251,26 @@ ENDPOINTS = (
         "Why a query has this answer",
         {"query": TEXT},
         _object(query=TEXT, explanations=_list(_ref("Explanation"), "One for each row.")),
+    ),
+    Endpoint(
+        "/api/compare",
+        answers.compare,
+        "Why two rows get different answers",
+        {
+            "query": TEXT,
+            "state": {
+                "description": "The state that the sentence is about; the first row's most probable one, if left out.",
+                "oneOf": [_ref("State")],
+            },
+        },
+        _object(
+            query=TEXT,
+            posterior=_list(_by_name(NUMBER), "Of the first row and of the second."),
+            conclusion=TEXT,
+            differences=_list(_ref("Difference"), "The findings that differ, in the order in which they are changed."),
+            text=TEXT,
+        ),
+        pairs=True,
     ),
     Endpoint(
         "/api/information",

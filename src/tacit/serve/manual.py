@@ -61,7 +61,8 @@ def _example(endpoint: Endpoint, net: Network) -> dict[str, Any]:
     if "query" in endpoint.fields:
         question = {"query": last, **question}
     seen: dict[str, Any] = dict.fromkeys(net.variable(first).columns, 1.0) or {first: net.states(first)[0]}
-    return question | {"rows": [seen] if first != last else [{}]}
+    rows = [seen] if first != last else [{}]
+    return question | {"rows": [*rows, {}] if endpoint.pairs else rows}
 
 
 def _fields(fields: dict[str, Schema]) -> str:

@@ -132,6 +132,11 @@ class Fields:
         return bool(self._optional("tests", bool))
 
     @property
+    def weights(self) -> bool:
+        """Whether to say how the numbers of continuous variables are mixed."""
+        return bool(self._optional("weights", bool))
+
+    @property
     def state(self) -> Label | tuple[Label, ...] | None:
         """A state of the query; several for several variables."""
         state = self._values.get("state")

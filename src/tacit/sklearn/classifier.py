@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -19,12 +19,14 @@ from tacit.learn.fitting.losses import Loss
 from tacit.model.cpt import CPT
 from tacit.model.elements.variable import Label
 from tacit.query.network import Network
-from tacit.sklearn.estimator import Start, TACEstimator, row_values
-from tacit.sklearn.explanation import Feature, Prediction
+from tacit.sklearn.estimator import Start, TACEstimator
+from tacit.sklearn.explanation import Feature, Prediction, in_words
 from tacit.sklearn.model_selection import STRENGTHS, Candidate, LabelledTable, candidates, choose
 from tacit.sklearn.number_choice import choose_gaussian, choose_together
 from tacit.sklearn.pool import Member, pooled
+from tacit.sklearn.rows import as_one_row, mixed, row_values, stacked
 from tacit.sklearn.table import FeatureTable, read_table
+from tacit.theory.explain_difference import Comparison, compared, row_names
 from tacit.theory.findings import weights_of_evidence
 
 ESTIMATED_PRIOR = 1.0  # pseudo-counts of the tables that a given network starts from
@@ -92,6 +94,8 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_
         The columns of X.
 
+    The variable of the classes is called as y is, if that has a name, as a Series of pandas may, and `Q` otherwise.
+
     Notes
     -----
     NaN and None are no evidence: X may have missing values, in training and in prediction. So is a category that was
@@ -114,6 +118,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     _loss, _prior = "cross_entropy", 0.1
     _without_tests = "; to learn a network without tests, leave tests and components None"
     _kinds: Sequence[Candidate] | None = None  # to choose from; None: those that suit the table
+    _target = "Q"  # what the variable of the classes is called, in a network that is made for the table
 
     def __init__(
         self,
@@ -160,7 +165,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     def _chosen(self, X: FeatureTable, targets: Floats, states: Sequence[Label], weights: Floats) -> Start:
         """The start of the network that validation chooses."""
         strengths = STRENGTHS if self.prior is None else (float(self.prior),)
-        rows = LabelledTable(X, self._columns(), targets, states, weights)
+        rows = self._rows(X, targets, states, weights)
         choice = choose(self._kinds or candidates(X), strengths, rows, self._seed())
         self._encoder = choice.built.evidence
         tac = choice.built.with_numbers(choice.weights)
@@ -177,7 +182,16 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     def _columns(self) -> list[str]:
         """Names for the variables of the columns: their own, unless these are taken."""
         names = enumerate(self._column_names())
-        return [f"{name} (column {i})" if name in ("C", "Q", "") else str(name) for i, name in names]
+        return [f"{name} (column {i})" if name in ("C", self._target, "") else str(name) for i, name in names]
+
+    def _rows(self, X: FeatureTable, targets: Floats, states: Sequence[Label], weights: Floats) -> LabelledTable:
+        return LabelledTable(X, self._columns(), targets, states, weights, self._target)
+
+    def _name_of(self, y: Any) -> str:
+        """What the variable of the classes is called: as y is, if it has a name that no other variable has."""
+        name = getattr(y, "name", None)
+        taken = {"C", *map(str, getattr(self, "feature_names_in_", ()))}
+        return name if isinstance(name, str) and name.strip() and name not in taken else "Q"
 
     def _estimated(self, X: Any, targets: Floats, weights: Floats) -> Start:
         """The start of the user's network, whose tables are estimated from the rows, and held on to in training."""
@@ -193,7 +207,9 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Learn from rows X and their classes y."""
+        named = y
         X, y, weights = self._labelled(X, y, sample_weight)
+        self._target = self._name_of(named)
         check_classification_targets(y)
         if self.network is None:
             self.classes_ = np.unique(y)
@@ -222,7 +238,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     def _learn_members(self, X: FeatureTable, targets: Floats, states: Sequence[Label], weights: Floats) -> Self:
         """Learn networks with Gaussian leaves, and with `numbers="auto"` those of other kinds, to predict together."""
         self._check_settings()
-        rows, seed = LabelledTable(X, self._columns(), targets, states, weights), self._seed()
+        rows, seed = self._rows(X, targets, states, weights), self._seed()
         learners = [partial(self._on_levels, kinds) for kinds in (None, FINE)]
         gaussian = self.numbers == "gaussian"
         self.members_ = choose_gaussian(rows, seed) if gaussian else choose_together(rows, seed, learners)
@@ -233,7 +249,7 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
     def _on_levels(self, kinds: Sequence[Candidate] | None, rows: LabelledTable) -> Member:
         """What is learned from some rows if numbers are evidence on levels."""
         model = clone(self).set_params(numbers="bins", random_state=self._seed())
-        model._kinds, model.n_features_in_ = kinds, self.n_features_in_
+        model._kinds, model._target, model.n_features_in_ = kinds, rows.query, self.n_features_in_
         if hasattr(self, "feature_names_in_"):
             model.feature_names_in_ = self.feature_names_in_
         model._learn(rows.table, rows.targets, rows.classes, rows.weights)
@@ -275,11 +291,46 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         >>> [(one.name, one.value) for one in prediction.features][2:]
         [('petal length (cm)', 1.4), ('petal width (cm)', 0.2)]
         """
+        X = as_one_row(X)
         names_and_values, posterior = self._explained(X)
         posterior = self._by_class(posterior)
         triples = zip(names_and_values, posterior[1:], weights_of_evidence(posterior), strict=True)
         features = tuple(Feature(*pair, without, weight) for pair, without, weight in triples)
         return Prediction(tuple(self.classes_.tolist()), posterior[0], features, self._compared(X))
+
+    def compare(self, first: Any, second: Any, label: Any = None) -> Comparison:
+        """Why two rows get different predictions: the values that differ, and what each adds, set in turn.
+
+        Rows are given as for `explain`. Weights, which sum to the whole difference of the log-odds, are those of the
+        class `label`; if left out, of the first row's most probable one.
+
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True, as_frame=True)
+        >>> model = TACClassifier(prior=1.0, steps=5, random_state=0).fit(X, y)
+        >>> why = model.compare(X.iloc[0], X.iloc[60])
+        >>> why.query, [(one.name, one.first, one.second) for one in why.differences][0]
+        ('target', ('petal length (cm)', '1.4', '3.5'))
+        """
+        pair = [as_one_row(row, "compare") for row in (first, second)]
+        both = stacked(*pair)
+        values = [row_values(self._one_row(row)) for row in pair]
+        names = list(map(str, self._column_names()))
+        places = {name: i for i, name in enumerate(names)}
+        words = {name: (in_words(one), in_words(two)) for name, one, two in zip(names, *values, strict=True)}
+
+        def ask(changes: Sequence[Collection[str]]) -> Floats:
+            picks = np.zeros((len(changes), len(names)), dtype=np.intp)
+            for row, changed in enumerate(changes):
+                picks[row, [places[name] for name in changed]] = 1
+            return self._by_class(self._posterior(mixed(both, picks)))
+
+        classes = tuple(self.classes_.tolist())
+        if label is not None and label not in classes:
+            raise TacitError(f"label is {label!r}, expected one of {', '.join(map(repr, classes))}")
+        place = None if label is None else classes.index(label)
+        query = "class" if self.network is None and self._target == "Q" else self.tac_.variable.name
+        differing = {name: pair for name, pair in words.items() if pair[0] != pair[1]}
+        return compared(query, classes, differing, ask, place, row_names(first, second))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""

@@ -77,21 +77,22 @@ def network(
     counts: ColumnCounts,
     parents: dict[int, int | None],
     components: int,
+    query: str = "Q",
 ) -> Network:
     """The network whose tables, which are to be learned, do not depend on the class.
 
-    - `Q` is the query, whose table is `prior`. With several components, `C` has so many states for each state of `Q`,
+    - The table of the query is `prior`. With several components, `C` has so many states for each state of the query,
       which it determines.
-    - Each column depends on `C`, or on `Q` itself, and on its parent in a tree.
+    - Each column depends on `C`, or on the query itself, and on its parent in a tree.
     """
     net = Network("classifier")
-    top, size = "Q", len(classes) * components
+    top, size = query, len(classes) * components
     if components == 1:
-        net.add("Q", (), classes, prior)
+        net.add(query, (), classes, prior)
     else:
         top = "C"
         net.add("C", (), size, CPT(np.repeat(prior.table / components, components), learn=prior.learn))
-        net.add("Q", ["C"], classes, np.repeat(np.eye(len(classes)), components, axis=0))
+        net.add(query, ["C"], classes, np.repeat(np.eye(len(classes)), components, axis=0))
     for i, parent in parents.items():
         alone = counts.single(i) + 1.0
         table = alone / alone.sum()

@@ -39,7 +39,8 @@ from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.default import Ranks, Scaled, default_network
 from tacit.sklearn.explanation import FeatureTest, compared
-from tacit.sklearn.table import FeatureTable, read_numbers
+from tacit.sklearn.rows import as_one_row, row_values
+from tacit.sklearn.table import read_numbers
 from tacit.theory.findings import without_each
 
 DEFAULT_TESTS, DEFAULT_COMPONENTS = 2, 2  # of the default network
@@ -128,10 +129,7 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _one_row(self, X: Any) -> Any:
         check_is_fitted(self)
-        read = self._read(X, reset=False)
-        if (rows := _num_samples(X)) != 1:
-            raise EvidenceError(f"explain takes one row, got {rows:,}; give X[:1], or X.iloc[[0]] of a frame")
-        return read
+        return self._read(as_one_row(X), reset=False)
 
     def _features(self) -> list[tuple[str, str]]:
         """The variable and the name of every column of X."""
@@ -275,14 +273,3 @@ class TACEstimator(BaseEstimator):  # type: ignore[misc]
         elif len(names) != X.shape[1]:
             raise EvidenceError(f"X has {plural(X.shape[1], 'column')}, expected {len(names)}: {', '.join(names)}")
         return names
-
-
-def row_values(X: Any) -> list[Any]:
-    """The values of the first row of X, as Python's own."""
-    if isinstance(X, FeatureTable):
-        values = [column[0] for column in X.columns]
-    elif hasattr(X, "columns"):
-        values = [as_array(X[name])[0] for name in X.columns]
-    else:
-        values = list(X[0])
-    return [value.item() if isinstance(value, np.generic) else value for value in values]

@@ -15,6 +15,7 @@ from tacit.model.cpt import TestingCPT
 from tacit.query.answers.selection import Selected
 from tacit.query.network import Network
 from tacit.sklearn.default import Ranks
+from tacit.theory.conclusions import NO_WEIGHT
 
 MAX_SHOWN = 20  # features, and tests
 REVERSED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
@@ -103,15 +104,17 @@ class Prediction:
     def _features(self) -> Grid:
         """The features that add most."""
         i = self.state
-        largest = sorted(self.features, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MAX_SHOWN]
+        telling = [one for one in self.features if not abs(one.weight[i]) < NO_WEIGHT] or list(self.features)
+        largest = sorted(telling, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MAX_SHOWN]
         numbers = [(self._number(float(one.without[i])), f"{round(one.weight[i], 9) + 0.0:+.3g}") for one in largest]
-        body = [(one.name, _in_words(one.value), *both) for one, both in zip(largest, numbers, strict=True)]
+        body = [(one.name, in_words(one.value), *both) for one, both in zip(largest, numbers, strict=True)]
         what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
-        hidden = len(self.features) - MAX_SHOWN
+        nats = "" if self.classes is None else " (nats)"
+        hidden = len(self.features) - len(largest)
         return Grid(
             [("feature", "value", "without it", "weight" if self.classes else "difference")],
             body,
-            title=f"What each feature adds to {what}, given the others",
+            title=f"What each feature adds to {what}, given the others{nats}",
             note=f"... and {hidden} more, which add less" if hidden > 0 else "",
         )
 
@@ -121,7 +124,7 @@ class Prediction:
         body = []
         for test in [test for test in self.tests if test in close]:
             holds = {1.0: "yes", 0.0: "no"}.get(test.holds, f"{test.holds:.1%}")
-            body.append((f"{test.feature} {test.operator} {test.threshold:.6g}", _in_words(test.value), holds))
+            body.append((f"{test.feature} {test.operator} {test.threshold:.6g}", in_words(test.value), holds))
         hidden = len(self.tests) - MAX_SHOWN
         note = f"... and {hidden} more, with values farther away" if hidden > 0 else ""
         return Grid([("test", "value", "holds")], body, note=note)
@@ -158,5 +161,8 @@ def compared(
     return tuple(tests)
 
 
-def _in_words(value: Any) -> str:
+def in_words(value: Any) -> str:
+    """A value of X in words; "-" for a missing one."""
+    if value is None or value != value:
+        return "-"
     return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)

@@ -18,11 +18,15 @@ from scipy.special import logsumexp, ndtri
 from tacit.base.floats import Floats
 from tacit.model.cpt import CPT
 from tacit.model.densities.gaussian import Gaussian
+from tacit.model.densities.missing import patterns
+from tacit.model.densities.normal import blocks
 from tacit.query.network import Network
 from tacit.query.tac import TAC, compile
 from tacit.sklearn.levels import Categories
 from tacit.sklearn.model_selection import LabelledTable
 from tacit.sklearn.table import FeatureTable
+
+Known = list[tuple[NDArray[np.intp], NDArray[np.intp]]]  # the columns that are known in some rows, and these rows
 
 LEAST_VARIANCE = 1e-3  # of a column of variance 1, within a component
 MAX_KERNELS = 8_000
@@ -193,19 +197,19 @@ class GaussianRows:
         return np.asarray(shape.width**2 * (held + LEAST_VARIANCE * np.eye(size)))
 
     def network(self, shape: Shape) -> Network:
-        """The network of a shape: the class `Q`, which components `C` determine, where there are several."""
+        """The network of a shape: the class, which components `C` determine, where there are several."""
         parts, rows = self.parts(shape.components), self.rows
-        net, top = Network("classifier"), "Q"
+        net, top = Network("classifier"), rows.query
         shares = _shares(parts, rows.targets.shape[1])
         if shape.components == 1 and len(parts.classes) == len(shares):
-            net.add("Q", (), rows.classes, CPT(shares))
+            net.add(top, (), rows.classes, CPT(shares))
         else:
             top, within = "C", parts.weights / np.bincount(parts.classes, parts.weights)[parts.classes]
             prior = shares[parts.classes] * within
             net.add("C", (), len(parts.classes), CPT(prior / prior.sum()))
-            net.add("Q", ["C"], rows.classes, np.eye(len(shares))[parts.classes])
+            net.add(rows.query, ["C"], rows.classes, np.eye(len(shares))[parts.classes])
         for i, text in self.scaling.texts.items():
-            net.add(rows.names[i], ["Q"], text.states, CPT(self._text_table(i, text)))
+            net.add(rows.names[i], [rows.query], text.states, CPT(self._text_table(i, text)))
         numbers = tuple(rows.names[i] for i in self.scaling.numbers)
         if len(numbers) == 1:
             deviations = np.sqrt(self.covariances(parts, shape)[:, 0, 0])
@@ -225,27 +229,27 @@ class GaussianRows:
     def query(self, shape: Shape) -> TAC:
         net = self.network(shape)
         numbers = [self.rows.names[i] for i in (*self.scaling.numbers, *self.scaling.texts)]
-        return compile(net, "Q", numbers, order=["C"] if "C" in net.variables else [])
+        return compile(net, self.rows.query, numbers, order=["C"] if "C" in net.variables else [])
 
     def logs(self, shapes: list[Shape], others: FeatureTable) -> Iterator[tuple[Shape, Floats]]:
         """What the networks of shapes say of other rows: logs of the joint densities with each class (rows, classes).
 
-        The same numbers as from the networks, faster where only the width of kernels differs.
+        The same numbers as from the networks, but for those that all classes of a row share; and far faster, as plain
+        floats will do for a choice.
         """
         values, texts = self.scaling.matrix(others), self._text_logs(others)
+        known = [(observed, np.arange(len(values))[rows]) for observed, rows in patterns(values)]
         nearby: dict[float, Floats] = {}
+        made = {components: self.parts(components) for components in {shape.components for shape in shapes}}
         for shape in shapes:
-            parts = self.parts(shape.components)
-            if shape.components is None and not np.isnan(values).any():
+            parts = made[shape.components]
+            if shape.components is None:
                 if shape.diagonal not in nearby:
                     cov = self.covariances(parts, Shape(True, None, 1.0, shape.diagonal))
-                    nearby[shape.diagonal] = _squares(values, parts.means, cov[0])
-                logs = -0.5 / shape.width**2 * nearby[shape.diagonal]
-            elif values.shape[1]:
-                cov = self.covariances(parts, shape)
-                logs = Gaussian(parts.means, cov=np.broadcast_to(cov, (len(parts.means), *cov.shape[1:]))).logs(values)
+                    nearby[shape.diagonal] = log_densities(values, known, parts.means, cov)
+                logs = nearby[shape.diagonal] / shape.width**2
             else:
-                logs = np.zeros((len(values), len(parts.weights)))
+                logs = log_densities(values, known, parts.means, self.covariances(parts, shape))
             yield shape, texts + _by_class(logs, parts, self.rows.targets.shape[1])
 
     def _text_logs(self, others: FeatureTable) -> Floats:
@@ -272,6 +276,24 @@ def _by_class(logs: Floats, parts: Parts, classes: int) -> Floats:
             weights = parts.weights[of_class] / parts.weights[of_class].sum()
             found[:, k] = logsumexp(logs[:, of_class], b=weights, axis=1) + shares[k]
     return found
+
+
+def log_densities(values: Floats, known: Known, means: Floats, cov: Floats) -> Floats:
+    """Logs of normal densities (rows, components), but for what is the same for all components of a row."""
+    logs = np.zeros((len(values), len(means)))
+    for observed, rows in known:
+        part, centres, own = values[rows][:, observed], means[:, observed], cov[:, observed[:, None], observed]
+        if not len(observed):
+            continue
+        if len(own) == 1:
+            logs[rows] = -0.5 * _squares(part, centres, own[0])
+            continue
+        factors = np.linalg.cholesky(own)
+        volumes = np.log(np.diagonal(factors, axis1=1, axis2=2)).sum(axis=1)
+        for block in blocks(len(part), centres.size):
+            off = np.linalg.solve(factors, (part[block, None] - centres).transpose(1, 2, 0))
+            logs[rows[block]] = -0.5 * (off**2).sum(axis=1).T - volumes
+    return logs
 
 
 def _squares(values: Floats, centres: Floats, cov: Floats) -> Floats:

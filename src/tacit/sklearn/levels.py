@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
+from tacit.base.text import rounded
 
 MAX_CATEGORIES = 64  # rarer ones are no evidence
 MAX_DEVIATIONS = 4.0  # from the mean: numbers beyond count as that far
@@ -87,7 +88,7 @@ class NumberLevels:
 
 
 def _in_words(numbers: Floats) -> tuple[str, ...]:
-    short = tuple(f"{number:.4g}" for number in numbers)
+    short = tuple(rounded(number, 4) for number in numbers)
     return short if len(set(short)) == len(short) else tuple(map(repr, numbers.tolist()))
 
 

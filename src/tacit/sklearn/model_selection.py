@@ -34,13 +34,17 @@ MAX_LOSS_RATIO = 2.0  # of the rows held out to the least so far: with more, a p
 
 @dataclass(frozen=True, eq=False)
 class LabelledTable:
-    """Rows of a table with names for its columns, a distribution over the classes for each row, and weights."""
+    """Rows of a table with names for its columns, a distribution over the classes for each row, and weights.
+
+    `query` is what the variable of the classes is called.
+    """
 
     table: FeatureTable
     names: Sequence[str]
     targets: Floats  # (rows, classes)
     classes: Sequence[Label]
     weights: Floats
+    query: str = "Q"
 
     def take(self, rows: NDArray[np.int64]) -> LabelledTable:
         return replace(self, table=self.table.take(rows), targets=self.targets[rows], weights=self.weights[rows])
@@ -103,10 +107,10 @@ def build(candidate: Candidate, rows: LabelledTable, rng: np.random.Generator) -
     shares = rows.weights @ rows.targets + 1.0
     # with holes, much is predicted from little: what is predicted from nothing stays right
     prior = CPT(shares / shares.sum(), learn=not (rows.table.holes and scales))
-    centre = network(names, states, rows.classes, prior, counts, parents, candidate.components)
+    centre = network(names, states, rows.classes, prior, counts, parents, candidate.components, rows.query)
     start = jittered(centre, rng) if candidate.components > 1 else centre
     order = [names[i] for i in reversed(parents)] + ["C"] * (candidate.components > 1)  # leaves first: no search needed
-    return Built(scales, dict(zip(scales, names, strict=True)), centre, compile(start, "Q", names, order=order))
+    return Built(scales, dict(zip(scales, names, strict=True)), centre, compile(start, rows.query, names, order=order))
 
 
 class RegularizationPath:

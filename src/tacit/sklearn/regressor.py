@@ -13,6 +13,7 @@ from tacit.base.floats import Floats
 from tacit.model.elements.variable import DEFAULT_STATES
 from tacit.sklearn.estimator import TACEstimator
 from tacit.sklearn.explanation import Feature, Prediction
+from tacit.sklearn.rows import as_one_row
 
 
 class TACRegressor(RegressorMixin, TACEstimator):  # type: ignore[misc]
@@ -73,6 +74,7 @@ class TACRegressor(RegressorMixin, TACEstimator):  # type: ignore[misc]
         >>> prediction.features[2].name, prediction.features[2].value, prediction.tests[0].feature
         ('bmi', 32.1, 'age')
         """
+        X = as_one_row(X)
         names_and_values, posterior = self._explained(X)
         predicted = self._number(posterior[:, :1])
         pairs = zip(names_and_values, predicted[1:], strict=True)

@@ -22,6 +22,7 @@ def read_given(tac: Query, given: EvidenceLike | None) -> Evidence:
     """Evidence as a TAC reads it; what it was compiled to have in every row must be there."""
     if isinstance(tac, FactorQuery):
         raise TacitError("this is a query of a FactorGraph, which has no CPTs; expected a query of a Network")
+    tac.require_no_tables("what is said of a function")
     _require_states(tac)
     evidence = read(given, [tac.network.variable(n) for n in tac.network], tac.evidence, queries=tac.question.query)
     for name in tac.hard:

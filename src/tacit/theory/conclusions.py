@@ -12,6 +12,7 @@ from tacit.theory.findings import Finding
 LINE = 80  # characters
 TIE = 1e-12  # up to which two states are equally probable
 NO_WEIGHT = 5e-10  # what rounding leaves of 0
+MAX_NAMED = 5  # findings that weigh nothing whose names a note tells
 SMALL = 0.1  # of the main reason, below which a reason against it is not worth a word
 
 
@@ -72,3 +73,14 @@ def percent(number: float) -> str:
     if 0 < number < 0.0005:
         return "less than 0.1%"
     return "more than 99.9%" if 0.9995 <= number < 1 else f"{number:.1%}"
+
+
+def of_no_weight(names: Sequence[str]) -> str:
+    """That findings weigh nothing, in words; nothing of none.
+
+    >>> of_no_weight(["age", "sex"]), of_no_weight([]), of_no_weight(list("abcdef"))
+    ('age, sex weigh 0', '', '6 more findings weigh 0')
+    """
+    if len(names) > MAX_NAMED:
+        return f"{len(names)} more findings weigh 0"
+    return f"{', '.join(names)} weigh{'s' * (len(names) == 1)} 0" if names else ""

@@ -24,7 +24,7 @@ from tacit.model.model import Model
 from tacit.query.answers.selection import selected_network
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
-from tacit.theory.conclusions import NO_WEIGHT, in_lines, reasons, standing
+from tacit.theory.conclusions import NO_WEIGHT, in_lines, of_no_weight, reasons, standing
 from tacit.theory.explain_changes import MOST_PROBABLE, Change, Turn, changes, changes_grid, crossings_grid
 from tacit.theory.findings import Finding, findings, said
 from tacit.theory.multilinear import polynomial, subsets
@@ -33,7 +33,6 @@ from tacit.theory.selectable import SelectableQuery
 
 MAX_INPUTS = 6  # soft evidence up to which the 2^inputs coefficients are worth reading
 MAX_SHOWN = 20
-MAX_IDLE = 3  # findings that weigh nothing, up to which each has a line
 
 
 @dataclass(frozen=True)
@@ -219,12 +218,13 @@ class Explanation:
             return None
         state = self.state
         shown = sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))
-        idle = sum(abs(float(one.weight[state])) < NO_WEIGHT for one in shown)
-        if idle > MAX_IDLE:
-            shown = [one for one in shown if not abs(float(one.weight[state])) < NO_WEIGHT]
+        idle = [one.name for one in shown if abs(float(one.weight[state])) < NO_WEIGHT]
+        if len(idle) == len(shown):
+            idle = []  # a table needs some line
+        shown = [one for one in shown if one.name not in idle]
         body = [_line(one, state) for one in (*shown[:MAX_SHOWN], *filter(None, [self.together]))]
-        title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others"
-        notes = [_more(len(shown), "smaller weights"), f"{idle} more findings weigh 0" if idle > MAX_IDLE else ""]
+        title = f"What each finding adds to the log-odds of {self.query}={self.states[state]}, given the others (nats)"
+        notes = [_more(len(shown), "smaller weights"), of_no_weight(idle)]
         note = "; ".join(filter(None, notes))
         return Grid([("finding", "without it", "weight")], body, title=title, note=note)
 

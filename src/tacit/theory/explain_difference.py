@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from tacit.model.elements.variable import Label
 from tacit.query.answers.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
-from tacit.theory.conclusions import change, in_lines
+from tacit.theory.conclusions import NO_WEIGHT, change, in_lines, of_no_weight
 from tacit.theory.explain import one_row
 from tacit.theory.findings import ask_varied, content, log_odds, raised, said
 
@@ -143,15 +143,22 @@ class Comparison:
         return probability(first), probability(second), f"{second - first:+.6f}"
 
     def _steps(self) -> Grid:
+        steps = list(zip(*self._columns().values(), strict=True))
+        idle = [name for name, *_, weight in steps if abs(weight) < NO_WEIGHT]
+        if len(idle) == len(steps):
+            idle = []  # a table needs some line
         lines = [
             (*cells, probability(posterior), f"{round(weight, 9) + 0.0:+.3g}")
-            for *cells, posterior, weight in zip(*self._columns().values(), strict=True)
+            for *cells, posterior, weight in steps
+            if cells[0] not in idle
         ]
         places = ends(len(lines), MAX_SHOWN)
         state = self.states[self.state]
-        title = f"What each finding adds to the log-odds of {self.query}={state}, set in turn"
+        title = f"What each finding adds to the log-odds of {self.query}={state}, set in turn (nats)"
         head = ("finding", *self.names, str(state), "weight")
-        return Grid([head], [(GAP,) * 5 if place is None else lines[place] for place in places], 3, title)
+        return Grid(
+            [head], [(GAP,) * 5 if place is None else lines[place] for place in places], 3, title, of_no_weight(idle)
+        )
 
     def __str__(self) -> str:
         grids = [in_lines(self.conclusion), *map(str, self._grids())]
@@ -205,26 +212,49 @@ def compare(
     names = [name for name in tac.network if any(name in row.columns for row in rows)]
     columns, others = ({name: _column(tac, row, name) for name in names} for row in rows)
     new = {name: content(others[name]) for name in names}
-    names = [name for name in names if not np.array_equal(content(columns[name]), new[name], equal_nan=True)]
+    said_of = {
+        name: (_said(columns[name]), _said(others[name]))
+        for name in names
+        if not np.array_equal(content(columns[name]), new[name], equal_nan=True)
+    }
+
+    def ask(changes: Sequence[Collection[str]]) -> Floats:
+        return ask_varied(tac, columns, [{name: new[name] for name in changed} for changed in changes]).posterior[1:]
+
     with quietly():
-        alone = ask_varied(tac, columns, [*({name: new[name]} for name in names), new]).posterior
-        for name, posterior in zip(titles, alone[[0, -1]], strict=True):
-            if np.isnan(posterior).any():
-                raise _at(EvidenceError("the evidence has probability 0, so there is no answer"), name)
-        place = int(alone[0].argmax()) if asked is None else asked
-        odds = log_odds(alone)[:, place]
-        with np.errstate(invalid="ignore"):
-            moved = dict(zip(names, np.abs(odds[1:-1] - odds[0]).tolist(), strict=True))
-        turn = sorted(names, key=lambda name: -np.nan_to_num(moved[name], nan=-1.0))
-        path = [{name: new[name] for name in turn[: i + 1]} for i in range(len(turn))]
-        posterior = ask_varied(tac, columns, path).posterior
+        return compared(tac.variable.name, tac.variable.states, said_of, ask, asked, titles)
+
+
+def compared(
+    query: str,
+    states: tuple[Label, ...],
+    said_of: Mapping[str, tuple[str, str]],
+    ask: Callable[[Sequence[Collection[str]]], Floats],
+    state: int | None = None,
+    titles: Pair = UNNAMED,
+) -> Comparison:
+    """The comparison of two rows that differ in the names that something is `said_of`, by each of the rows.
+
+    `ask` tells the posteriors (changes, states) of the first row with some names changed to what the second row says.
+    """
+    names = list(said_of)
+    alone = ask([(), *([name] for name in names), names])
+    for title, posterior in zip(titles, alone[[0, -1]], strict=True):
+        if np.isnan(posterior).any():
+            raise _at(EvidenceError("the evidence has probability 0, so there is no answer"), title)
+    place = int(alone[0].argmax()) if state is None else state
+    odds = log_odds(alone)[:, place]
+    with np.errstate(invalid="ignore"):
+        moved = dict(zip(names, np.abs(odds[1:-1] - odds[0]).tolist(), strict=True))
+    turn = sorted(names, key=lambda name: -np.nan_to_num(moved[name], nan=-1.0))
+    posterior = ask([turn[:i] for i in range(len(turn) + 1)])
     odds = log_odds(posterior)
     weights = raised(odds[:-1], odds[1:])
-    differences = (
-        Difference(name, _said(columns[name]), _said(others[name]), after, weight)
+    differences = tuple(
+        Difference(name, *said_of[name], after, weight)
         for name, after, weight in zip(turn, posterior[1:], weights, strict=True)
     )
-    return Comparison(tac.variable.name, tac.variable.states, alone[[0, -1]], tuple(differences), place, titles)
+    return Comparison(query, states, alone[[0, -1]], differences, place, titles)
 
 
 def _column(tac: Query, row: Evidence, name: str) -> Column:

@@ -120,13 +120,17 @@ def log_odds(posterior: Floats) -> Floats:
 
 
 def said(column: Column) -> str:
-    """The evidence of one row in words: a state, or states with their likelihoods (the first of two); or numbers."""
+    """The evidence of one row in words: a state, or states with their likelihoods (the first of two); or numbers.
+
+    A number in an interval is told with the interval.
+    """
     if isinstance(column, DensityColumn):
         names, numbers = column.variable.columns, column.values[0]
         known = [(f"{name} " if len(names) > 1 else "", x) for name, x in zip(names, numbers, strict=True)]
         return ", ".join(f"{name}{x:.6g}" for name, x in known if not np.isnan(x))
     if column.codes is not None:
-        return str(column.variable.states[column.codes[0]])
+        state = str(column.variable.states[column.codes[0]])
+        return state if column.number is None else f"{column.number:.6g} in {state}"
     states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()
     shown = list(zip(states, likelihoods, strict=True))[: 1 if len(states) == 2 else None]
     return " ".join(f"{state} {value:.6g}" for state, value in shown)

@@ -80,6 +80,7 @@ class Scope:
 
     def __init__(self, tac: Query, inputs: Sequence[str], fixed: Mapping[str, Column], posterior_only: bool) -> None:
         tac.require_no_do()
+        tac.require_no_tables("what is said of a function")
         self.query, self.inputs = tac.variable.name, tuple(inputs)
         self.network, self.thresholds = unfold(tac.network, relevant(tac.network, [self.query, *inputs, *fixed]))
         self.hard = tuple(n for n, column in fixed.items() if column.fully_observed)

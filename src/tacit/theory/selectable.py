@@ -35,7 +35,7 @@ from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.elements.variable import describe
 from tacit.model.model import Model
 from tacit.model.rules import MAX_DENSE
-from tacit.query.options import CompileOptions
+from tacit.query.asking.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.theory.arguments import checked_inputs, read_given
 from tacit.theory.multilinear import vertices

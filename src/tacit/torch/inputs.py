@@ -15,10 +15,12 @@ from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
 from tacit.evidence.density_column import MAX_PLAIN_LOG
 from tacit.evidence.read import undeclared
-from tacit.model.elements.variable import Variable, similar
+from tacit.model.elements.distributions import SUM_TOLERANCE
+from tacit.model.elements.variable import Variable, describe, row_table, similar
 from tacit.query.tac import TAC
 from tacit.torch.density_layer import DensityLayer
 
+ROUNDINGS = 1000  # by which the sum of a table's row may miss 1, in floats of less than 64 bits
 EvidenceTensors: TypeAlias = "Mapping[str, Tensor] | Tensor | None"
 
 
@@ -104,6 +106,9 @@ def _split(variables: Sequence[Variable], tensor: Tensor) -> dict[str, Tensor]:
 def read(tac: TAC, evidence: EvidenceTensors, like: Tensor) -> Inputs:
     """Evidence, checked and brought to where `like` is."""
     if isinstance(evidence, Tensor):
+        if tac.per_row:
+            table = row_table(tac.per_row[0])
+            raise EvidenceError(f"give the evidence as a tensor for each variable, and one for {table!r}")
         inputs = _from_table(tac, evidence, like)
     else:
         inputs = _from_columns(tac, dict(evidence or {}), like)
@@ -133,6 +138,7 @@ def _from_table(tac: TAC, table: Tensor, like: Tensor) -> Inputs:
 
 
 def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
+    tables = [_table(tac, name, columns, like) for name in tac.per_row]
     columns = _together(tac, columns)
     for name, column in columns.items():
         if name not in tac.network:
@@ -145,14 +151,15 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
     for name in tac.always_known:
         if name not in columns:
             raise EvidenceError(f"there is no evidence on {name!r}, which the query was compiled to have (hard=, do=)")
-    rows = max(map(len, columns.values()), default=1)
-    for name, column in columns.items():
-        if len(column) not in (1, rows):
-            raise EvidenceError(f"evidence on {name!r} has {plural(len(column), 'row')}, other columns have {rows:,}")
+    lengths = {name: len(column) for name, column in columns.items()} | {v.name: len(own) for v, own in tables}
+    rows = max(lengths.values(), default=1)
+    for name, length in lengths.items():
+        if length not in (1, rows):
+            raise EvidenceError(f"evidence on {name!r} has {plural(length, 'row')}, other columns have {rows:,}")
     codes = {n: columns[n].to(like.device, torch.int64).expand(rows) for n in columns if n in tac.program.hard}
     continuous = [name for name in columns if tac.network.variable(name).continuous]
     numbers = {name: _numbers(columns[name], like).expand(rows, -1) for name in continuous}
-    without = (*codes, *continuous)
+    without = (*(name for name in codes if name not in tac.program.likelihoods), *continuous)
     soft = sorted((tac.network.variable(n) for n in columns if n not in without), key=lambda v: v.card)
     likelihoods = [like.new_empty((0, rows))]
     for _, group in groupby(soft, key=lambda v: v.card):  # together: on many small tensors, calls are what takes time
@@ -160,7 +167,42 @@ def _from_columns(tac: TAC, columns: dict[str, Tensor], like: Tensor) -> Inputs:
         # scales need no gradient: a posterior does not depend on them
         scales = unscaled.detach().sum(dim=1, keepdim=True).clamp_min(torch.finfo(like.dtype).tiny)
         likelihoods.append((unscaled / scales).flatten(0, 1))
-    return Inputs(rows, soft, torch.cat(likelihoods), codes, numbers)
+    likelihoods += [own.expand(rows, -1).T for _, own in tables]
+    return Inputs(rows, [*soft, *(variable for variable, _ in tables)], torch.cat(likelihoods), codes, numbers)
+
+
+def _table(tac: TAC, name: str, columns: dict[str, Tensor], like: Tensor) -> tuple[Variable, Tensor]:
+    """The tables of a node (rows, entries), taken out of the columns, and what stands for their entries."""
+    plain, logs = row_table(name), f"{name}.log_table"
+    given = [column for column in (plain, logs) if column in columns]
+    if len(given) != 1:
+        problem = "there are two" if given else "there is none"
+        raise EvidenceError(f"a table of {name!r} is needed, as {plain!r} or as {logs!r}, and {problem}")
+    family = [*map(tac.network.variable, tac.network.parents(name)), tac.network.variable(name)]
+    shape, column = tuple(v.card for v in family), columns.pop(given[0])
+    fits = isinstance(column, Tensor) and column.is_floating_point()
+    if not fits or shape not in (column.shape, column.shape[1:]):
+        what = f"a tensor of {column.dtype} of shape {tuple(column.shape)}" if fits else f"a {type(column).__name__}"
+        axes = ", ".join(f"states of {v.name}" for v in family)
+        expected = f"floats (rows, {', '.join(map(str, shape))}) = (rows, {axes})"
+        raise EvidenceError(f"the table of {name!r} is {what}, expected {expected}")
+    own = column.to(like)
+    own = own.exp() if given[0] == logs else own
+    own = own[None] if own.dim() == len(shape) else own
+    if like.device.type == "cpu":
+        _check_tables(family, own.detach(), max(SUM_TOLERANCE, ROUNDINGS * torch.finfo(column.dtype).eps))
+    return Variable(plain, tuple(range(math.prod(shape)))), own.flatten(1)
+
+
+def _check_tables(family: Sequence[Variable], tables: Tensor, tolerance: float) -> None:
+    """An error where a row of a table is no distribution; a NaN is an error of whatever made it, and is passed on."""
+    total = tables.sum(dim=-1)
+    wrong = (tables < 0).any(dim=-1) | ((total - 1).abs() > tolerance)
+    for row, *state in wrong.nonzero()[:1].tolist():
+        own = tables[(row, *state)]
+        problem = "holds a negative number" if (own < 0).any() else f"sums to {own.sum().item():.6g}, expected 1"
+        where = f"{describe(family[:-1], state)}: " if state else ""
+        raise EvidenceError(f"the table of {family[-1].name!r}, row {row}: {where}{problem}")
 
 
 def _together(tac: TAC, columns: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tacit.base.text import plural
 from tacit.learn.fitting.parameters import Parameters
 from tacit.query.compiled_query import check_same_structure
 from tacit.query.network import Network
+from tacit.query.query import compiled
 from tacit.query.tac import TAC
 from tacit.torch.backends import Backend, backend
 from tacit.torch.density_layer import DensityLayer
@@ -36,6 +38,9 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         Whether the slopes of sigmoids are learned, too.
     seed
         The seed of the numbers that have no start of their own.
+    tables
+        The variables whose tables come with the evidence, as other networks write them; those in `per_row` of the query
+        do, too.
 
     `weights`, the only parameter of tables, is free: any value of it makes legal ones. The numbers of densities that
     are learned are in `densities`: means as they are, deviations and rates as their logarithms. On the CPU the query
@@ -47,13 +52,19 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
     >>> module({"A": torch.tensor([0.8, 0.1]), "C": torch.tensor([[0.6, 0.4], [1.0, 3.0]])})
     tensor([[0.5854, 0.4146],
             [0.6719, 0.3281]], dtype=torch.float64)
+    >>> module = TACModule(tacit.compile(tacit.examples.abc(), "B", ["A", "C"]), tables=["A"])
+    >>> scores = torch.zeros(2, dtype=torch.float64, requires_grad=True)
+    >>> module({"A.log_table": scores.log_softmax(dim=-1)})[0, 0].backward()
+    >>> scores.grad.round(decimals=4)
+    tensor([ 0.0500, -0.0500], dtype=torch.float64)
     """
 
-    def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0) -> None:
+    def __init__(self, tac: TAC, slopes: bool = False, seed: int = 0, tables: Sequence[str] = ()) -> None:
         super().__init__()
         if not isinstance(tac, TAC):
             raise TacitError(f"a TACModule needs a query of a Network, got a {type(tac).__name__}")
         tac.variable  # noqa: B018  (an error where the query is not one variable)
+        tac = _with_tables(tac, tables)
         self.tac = tac.with_network(tac.network)
         self._learned = Parameters(tac.network, tac.program.nodes, slopes)
         start = torch.tensor(self._learned.start(np.random.default_rng(seed)), dtype=getattr(torch, tac.dtype))
@@ -75,8 +86,12 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         equal likelihoods; a likelihood of NaN is an error of whatever made it, and is passed on. Or evidence is a table
         of floats (rows, variables) in the order of `tac.evidence`, if all are binary and none is hard.
 
-        On the CPU, negative likelihoods and positions outside the states are errors. On a GPU they are not looked for,
-        since the answer would have to be waited for.
+        Tables of `T`, one of the `tables`, are floats (rows, states of each parent, states of T), or without rows, for
+        all of them: probabilities as `"T.table"`, or their logarithms as `"T.log_table"`. They count as they are, so
+        each of their rows must sum to 1, as `softmax` and `log_softmax` make them.
+
+        On the CPU, wrong tables, negative likelihoods and positions outside the states are errors. On a GPU they are
+        not looked for, since the answer would have to be waited for.
         """
         inputs = read(self.tac, evidence, self.weights).with_densities(self._layers)
         return self._backend().posterior(self.weights, inputs)
@@ -123,16 +138,26 @@ class TACModule(nn.Module):  # type: ignore[misc, unused-ignore]
         return {**self.__dict__, "_backends": {}}  # engines are made anew where the copy is used
 
 
+def _with_tables(tac: TAC, tables: Sequence[str]) -> TAC:
+    """The query, compiled anew where rows bring more tables along."""
+    if isinstance(tables, str):
+        raise TacitError(f"tables must be a sequence of names, e.g. [{tables!r}]")
+    names = tuple(dict.fromkeys((*tac.per_row, *tables)))
+    if names == tac.per_row:
+        return tac
+    evidence = [name for name in tac.evidence if name not in tac.do]
+    return compiled(TAC, tac.network, tac.query, evidence, tac.hard, replace(tac.options, per_row=names))
+
+
 def _layers(tac: TAC, dtype: torch.dtype, random: np.random.Generator) -> Iterator[DensityLayer]:
     """The densities of the continuous variables that the query reads; tied ones share their weights."""
     leaders: dict[str | None, DensityLayer] = {}
-    for variable in map(tac.network.variable, tac.program.likelihoods):
-        if variable.continuous:
-            density = tac.network.density(variable.name)
-            layer = DensityLayer(variable, density, dtype, random, leaders.get(density.tie))
-            if density.tie is not None:
-                leaders.setdefault(density.tie, layer)
-            yield layer
+    for name in filter(set(tac.network.continuous).__contains__, tac.program.likelihoods):
+        density = tac.network.density(name)
+        layer = DensityLayer(tac.network.variable(name), density, dtype, random, leaders.get(density.tie))
+        if density.tie is not None:
+            leaders.setdefault(density.tie, layer)
+        yield layer
 
 
 def _numbers(learned: Parameters, tac: TAC, net: Network) -> Floats:

@@ -38,6 +38,15 @@ class Labelled(Protocol):
 
 
 @runtime_checkable
+class Sure(Protocol):
+    """Means of probabilities and the ends of their intervals, as `credible` returns."""
+
+    @property
+    def level(self) -> float: ...
+    def labelled(self) -> Any: ...  # the same, of which each part is `Labelled`
+
+
+@runtime_checkable
 class Weighed(Protocol):
     """Findings in words, and what each adds to the log-odds of a state of the query."""
 
@@ -51,11 +60,12 @@ class Weighed(Protocol):
     def weights(self) -> list[tuple[str, float]]: ...
 
 
-def posterior(answer: Labelled, ax: Any = None, width: float | str | None = None) -> Axes:
+def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None = None) -> Axes:
     """The posterior of each row as bars: of one row, a bar for each state; of several, a bar that its states share.
 
-    `answer` is what `tac.posterior(rows, labels=True)` returns. `width` is that of a new figure, in centimetres or as a
-    text such as "3.3in".
+    `answer` is what `tac.posterior(rows, labels=True)` returns, or `tac.credible`: then lines are the intervals, and of
+    several rows, dots are the means; of two states, those of the first one. `width` is that of a new figure, in
+    centimetres or as a text such as "3.3in".
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.asia(), query="lung", evidence=["smoke", "xray"])
@@ -63,26 +73,76 @@ def posterior(answer: Labelled, ax: Any = None, width: float | str | None = None
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['yes', 'no']
     """
+    if isinstance(answer, Sure):
+        sure = answer.labelled()
+        return _credible(sure.mean, flat(sure.low.array), flat(sure.high.array), answer.level, ax, width)
     if not isinstance(answer, Labelled):
-        problem = f"answer is a {type(answer).__name__}, expected what tac.posterior(rows, labels=True) returns"
-        raise TacitError(problem)
-    if not 0 < len(answer.array) <= MAX_ROWS:
-        raise TacitError(f"a chart has 1 to {MAX_ROWS} rows, got {len(answer.array):,}; choose some before you ask")
-    table = flat(answer.array)
-    names = [", ".join(map(str, states)) for states in _joint(answer.states)]
+        expected = "expected what tac.posterior(rows, labels=True) or tac.credible returns"
+        raise TacitError(f"answer is a {type(answer).__name__}, {expected}")
+    _check_rows(answer)
+    table, names = flat(answer.array), _names(answer)
     if len(answer.array) == 1:
         ax = _new(ax, width, len(names))
         _bars(ax, names, table[0], [f"{100 * p:.3g}%" for p in table[0]], ACCENT)
         ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 5), xlabel=_title(answer))
         return ax
     ax = _new(ax, width, len(answer.array))
-    places, left = np.arange(len(answer.array))[::-1], np.zeros(len(answer.array))
+    places, left = _places(answer), np.zeros(len(answer.array))
     for name, share, color in zip(names, np.nan_to_num(table).T, _colors(len(names)), strict=True):
         ax.barh(places, share, 0.72, left, color=color, edgecolor="white", linewidth=0.6, label=name)
         left = left + share
-    ax.set_yticks(places, [row_name(answer.index, row) for row in range(len(answer.array))])
+    ax.set_yticks(places, _rows(answer))
     ax.set(xlim=(0, 1), xlabel=_title(answer), ylabel="row")
     return with_legend(_lettered(ax), min(4, len(names)), title=", ".join(answer.variables), fontsize=LETTERS)
+
+
+def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, width: float | str | None) -> Axes:
+    """Means with the intervals around them: bars of one row, dots of several."""
+    _check_rows(mean)
+    table, names = flat(mean.array), _names(mean)
+    about = f"{100 * level:.4g}% intervals"
+    if len(table) == 1:
+        ax = _new(ax, width, len(names))
+        ends = zip(table[0], low[0], high[0], strict=True)
+        said = [f"{100 * p:.1f}%  [{100 * a:.1f}, {100 * b:.1f}]" for p, a, b in ends]
+        _bars(ax, names, table[0], said, PALE, said_behind=high[0])
+        places = np.arange(len(names))[::-1]
+        ax.hlines(places, low[0], high[0], color=INK, linewidth=1.6)
+        ax.set(xlim=(0, 1.4), xticks=np.linspace(0, 1, 5), xlabel=f"{_title(mean)}, {about}")
+        return ax
+    shown = names[:1] if len(names) == 2 else names
+    ax = _new(ax, width, len(table) * (1 + len(shown)) // 2)
+    apart = np.linspace(0.28, -0.28, len(shown)) if len(shown) > 1 else [0.0]
+    colors = [ACCENT] if len(shown) == 1 else _colors(len(shown), lightest=0.8)
+    for column, (shift, color) in enumerate(zip(apart, colors, strict=True)):
+        y = _places(mean) + shift
+        ax.hlines(y, low[:, column], high[:, column], color=color, linewidth=1.6)
+        ax.plot(table[:, column], y, "o", color=color, markersize=5, label=shown[column])
+    ax.set_yticks(_places(mean), _rows(mean))
+    what = _title(mean) if len(shown) > 1 else f"P({', '.join(mean.variables)} = {shown[0]} | evidence)"
+    ax.set(xlim=(0, 1), ylim=(-0.5, len(table) - 0.5), xlabel=f"{what}, {about}", ylabel="row")
+    if len(shown) == 1:
+        return _lettered(ax)
+    return with_legend(_lettered(ax), min(4, len(shown)), title=", ".join(mean.variables), fontsize=LETTERS)
+
+
+def _check_rows(answer: Labelled) -> None:
+    if not 0 < len(answer.array) <= MAX_ROWS:
+        raise TacitError(f"a chart has 1 to {MAX_ROWS} rows, got {len(answer.array):,}; choose some before you ask")
+
+
+def _names(answer: Labelled) -> list[str]:
+    """What the columns of an answer are called."""
+    return [", ".join(map(str, states)) for states in _joint(answer.states)]
+
+
+def _rows(answer: Labelled) -> list[str]:
+    return [row_name(answer.index, row) for row in range(len(answer.array))]
+
+
+def _places(answer: Labelled) -> Floats:
+    """Where each row is drawn: the first one at the top."""
+    return np.arange(len(answer.array))[::-1].astype(np.float64)
 
 
 def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> Axes:
@@ -133,11 +193,13 @@ def _new(ax: Any, width: float | str | None, bars: int) -> Axes:
     return axes_of(ax, (WIDTH if width is None else inches(width), OUTSIDE + BAR * bars))
 
 
-def _bars(ax: Axes, names: Sequence[str], lengths: Floats, said: Sequence[str], color: Any) -> None:
-    """Bars from top to bottom, each with its number behind its end."""
+def _bars(
+    ax: Axes, names: Sequence[str], lengths: Floats, said: Sequence[str], color: Any, said_behind: Floats | None = None
+) -> None:
+    """Bars from top to bottom, each with its number behind its end, or behind another one."""
     places = np.arange(len(names))[::-1]
     ax.barh(places, lengths, 0.72, color=color)
-    for place, length, text in zip(places, lengths, said, strict=True):
+    for place, length, text in zip(places, lengths if said_behind is None else said_behind, said, strict=True):
         side, shift = ("left", 3) if not length < 0 else ("right", -3)
         end = (float(np.nan_to_num(length)), place)
         ax.annotate(text, end, (shift, 0), textcoords="offset points", ha=side, va="center", fontsize=LETTERS)
@@ -163,8 +225,8 @@ def _signs(numbers: Floats) -> list[str]:
     return [LOWERS if number < 0 else RAISES for number in numbers]
 
 
-def _colors(count: int) -> list[Any]:
+def _colors(count: int, lightest: float = 0.95) -> list[Any]:
     """A colour for each state: two that differ, or a scale from dark to light."""
     import matplotlib.pyplot as plt
 
-    return [ACCENT, PALE] if count == 2 else list(plt.get_cmap("viridis")(np.linspace(0.1, 0.95, count)))
+    return [ACCENT, PALE] if count == 2 else list(plt.get_cmap("viridis")(np.linspace(0.1, lightest, count)))

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tacit.base.floats import Floats
+from tacit.base.text import rounded
 from tacit.views.layout import Point, Size, text_width
 from tacit.views.nodes import (
     BOLD_SCALE,
@@ -91,7 +92,7 @@ class Column(NamedTuple):
             return cls(label, "a density")
         x = places(mixture)
         y = mixture.pdf(x)[0]
-        text, ends = f"{mixture.mean[0]:.4g} ± {mixture.sd[0]:.3g}", (f"{x[0]:.3g}", f"{x[-1]:.3g}")
+        text, ends = f"{rounded(mixture.mean[0], 4)} ± {rounded(mixture.sd[0])}", (rounded(x[0]), rounded(x[-1]))
         if mixture.components.counted:
             x, y = _steps(x), np.repeat(y, 2)
         across, up = (x - x[0]) / max(x[-1] - x[0], np.finfo(float).tiny), y / y.max()

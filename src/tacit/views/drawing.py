@@ -27,8 +27,8 @@ from tacit.evidence.read import EvidenceLike, read
 from tacit.model.elements.variable import Variable
 from tacit.model.model import Model
 from tacit.query.answers.answer import ImpossibleEvidenceWarning
+from tacit.query.asking.options import CompileOptions
 from tacit.query.marginals import marginals
-from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.views.curves import Column, Curves
 from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch
@@ -42,7 +42,7 @@ from tacit.views.words import Captioned, Words
 
 CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebook's cell at most, and not dark on dark
 SUFFIXES = (".svg", *(f".{kind}" for kind in FORMATS))
-KNOWN_TEXTS: Mapping[Known, str] = {"seen": "observed", "set": "set from outside (do)"}
+KNOWN_TEXTS: Mapping[Known, str] = {"seen": "observed", "soft": "soft evidence", "set": "set from outside (do)"}
 CUT_TEXT, QUERY_TEXT, TESTING_TEXT = "edge cut by that", "query", "testing node"
 DPI = 192  # two pixels of a PNG for each of the drawing
 
@@ -106,8 +106,8 @@ def draw(
         The network or the circuit.
     evidence
         One row of evidence: the nodes of a network show their posteriors as bars, continuous ones as curves of their
-        densities, and what is observed is orange with a thick outline; see `Network.plot`. A legend explains all such
-        marks.
+        densities, and what is observed is orange with a thick outline, which is dotted for soft evidence; see
+        `Network.plot`. A legend explains all such marks.
     do
         States that variables are set to from outside, as `Network.do` sets them. They are violet with a dashed outline,
         and the edges into them, which are cut, are dotted.
@@ -186,8 +186,13 @@ class _Question:
         return cls(observed, do, _names(net, query))
 
     def known(self, name: str) -> Known:
-        """Whether a variable is set, or observed."""
-        return "set" if name in self.do else "seen" if self.observed and name in self.observed.columns else ""
+        """Whether a variable is set, or observed, for certain or not."""
+        if name in self.do:
+            return "set"
+        column = self.observed.columns.get(name) if self.observed else None
+        if column is None or column.empty:
+            return ""
+        return "seen" if column.known_in_all_rows else "soft"
 
     def legend(self, net: Model, names: Sequence[str], cut: bool) -> list[tuple[Sample, str]]:
         """The marks of the nodes that are drawn; where there are none, testing nodes need no explanation."""

@@ -21,7 +21,7 @@ MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
 ROUND = 9.0  # the corners of a continuous variable's outline
 LETTERS = 15.0  # the height of a line, with what hangs below it
-Known = Literal["", "seen", "set"]
+Known = Literal["", "seen", "soft", "set"]
 
 
 class Look(NamedTuple):
@@ -36,6 +36,7 @@ class Look(NamedTuple):
 NORMAL, TESTING = Look(LIGHT, OUTLINE), Look("#d9dee7", OUTLINE, "#c8d0dc")
 KNOWN: Mapping[Known, Look] = {
     "seen": Look("#fff6ea", Stroke("#a34a05", 2.8), "#f6e3cb", "#d97b1f"),
+    "soft": Look("#ffffff", Stroke("#a34a05", 2.2, (2.0, 2.5)), "#f6e3cb", "#e8a864"),
     "set": Look("#f8f0fd", Stroke("#6a2c91", 1.8, (5.0, 3.0)), "#e6d6f1", "#9a5cc0"),
 }
 

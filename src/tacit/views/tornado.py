@@ -13,6 +13,7 @@ import numpy as np
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
+from tacit.base.text import rounded
 from tacit.model.cpt import THRESHOLDS
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
@@ -190,7 +191,7 @@ def _bar(sensitivity: Sensitivity, row: int, which: tuple[int, ...], entry: Entr
     ends = np.clip([entry.value - change, entry.value + change], 0, 1)
     posteriors = sensitivity.changed(row, which, (entry.node, entry.part), entry.place, ends)
     name = _without_quotes(entry.name, sensitivity.network, entry.node)
-    return _Bar(f"{name} = {entry.value:.3g}", *np.clip(posteriors, 0, 1).tolist())
+    return _Bar(f"{name} = {rounded(entry.value)}", *np.clip(posteriors, 0, 1).tolist())
 
 
 def _state_of(found: Sensitivity, state: Label | tuple[Label, ...] | None) -> Label | tuple[Label, ...] | None:

@@ -74,6 +74,8 @@ class BatchJob:
     log_evidence: Annotated[
         bool, typer.Option("--log-evidence", help="Add the logarithm of the probability of the evidence.")
     ] = False
+    credible: arguments.Credible = None
+    draws: arguments.Draws = None
     json: arguments.Json = False
 
 
@@ -85,6 +87,9 @@ def batch(job: BatchJob) -> None:
     evidence. Columns A.lo, A.mid and A.hi hold one likelihood for each state of A, and those of continuous variables
     numbers. The output has a column for each state of the query, such as Q.true and Q.false, empty where the evidence
     has probability 0; of a continuous query Q.mean, Q.sd, Q.5%, Q.50% and Q.95%.
+
+    With --credible and --draws, columns such as Q.true are means under the networks of an ensemble, and Q.true.low and
+    Q.true.high the ends of intervals of this level.
 
     With --mpe, the output has a column of states for each variable, named like it, and log_probability, the logarithm
     of the probability of these states and the evidence. What a row observes stays; what it leaves open is filled in.
@@ -107,6 +112,7 @@ def batch(job: BatchJob) -> None:
       tacit batch alarm.bif rows.tsv --mpe -o explanations.csv
       zcat rows.csv.gz | tacit batch alarm.bif - -q LVFAILURE -o answers.csv.gz
       tacit batch alarm.bif rows.csv --mpe --only LVFAILURE,HYPOVOLEMIA -o explanations.csv
+      tacit batch found.json rows.csv -q lung --credible 0.9 --draws draws.npz -o answers.csv
     """
     started = time.perf_counter()
     output = job.output.resolve() if job.output.is_symlink() else job.output
@@ -215,11 +221,12 @@ class Answers:
 
 def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
     """The question about every row; wrong usage where options contradict each other."""
-    from tacit.query.answer_columns import MostProbable, PosteriorColumns
+    from tacit.query.answer_columns import CredibleColumns, MostProbable, PosteriorColumns
 
+    ensemble = arguments.read_draws(job.credible, job.draws)
     if job.mpe:
-        if job.query or job.joint or job.argmax:
-            raise typer.BadParameter("--mpe finds states, and takes no -q, --joint or --argmax; see --only")
+        if job.query or job.joint or job.argmax or ensemble:
+            raise typer.BadParameter("--mpe finds states, and takes no -q, --joint, --argmax or --credible; see --only")
         return MostProbable(arguments.variables(net, job.only), job.log_evidence)
     if job.only:
         raise typer.BadParameter("--only names variables for --mpe; give --mpe as well")
@@ -227,6 +234,12 @@ def _wanted(net: Network, job: BatchJob) -> AnswerColumns:
         raise typer.BadParameter("there is no query; name a variable with -q, or use --mpe")
     queries = arguments.variables(net, job.query)
     groups = (queries,) if job.joint else tuple((name,) for name in queries)
+    if ensemble is not None and job.credible is not None and job.draws is not None:
+        if job.argmax:
+            raise typer.BadParameter("--credible is about probabilities, and takes no --argmax")
+        file = job.draws.stat()
+        source = f"{job.draws.resolve()}, {file.st_size} bytes, {file.st_mtime_ns}"
+        return CredibleColumns(groups, ensemble, job.credible, source, job.log_evidence)
     return PosteriorColumns(groups, job.argmax, job.log_evidence)
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -80,6 +81,14 @@ class DiscoverJob:
         list[str] | None,
         typer.Option(metavar="'A->B'", help="An edge that must be there, in quotation marks. May be repeated."),
     ] = None
+    edges: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'A->B,A->C'",
+            help="All edges, in quotation marks: nothing is searched for, and the tables of these are estimated. "
+            "Columns that they do not name are left out. May be repeated.",
+        ),
+    ] = None
     max_parents: Annotated[int | None, typer.Option(help="The most parents that a variable may have.")] = None
     max_cost: Annotated[
         float | None, typer.Option(help="The most multiply-adds per row that all marginals may take.")
@@ -127,11 +136,16 @@ def discover(job: DiscoverJob) -> None:
       tacit discover patients.parquet --search exact --bootstrap 100
       tacit discover patients.csv --columns age,dose,recovery --bins age=0,18,65,120 --tiers "age<dose<recovery"
       tacit discover patients.csv --exclude id,name --bootstrap 20 --page patients.html
+      tacit discover patients.csv --edges "size->treatment,size->recovery,treatment->recovery"
     """
     output = _output(job)
     if job.page is not None:
         check_page(job.page)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
+    if job.edges:
+        job = _with_edges(job)
+        require = _edges("--edges", job.edges)
+        forbid = [pair for pair in permutations(names(job.columns), 2) if pair not in require]
     options = {name: getattr(job, name) for name in OPTIONS} | {"bins": _bins(job.bins), "tiers": _tiers(job.tiers)}
     with open_rows(job.table) as table:
         chosen = _chosen(table, job)
@@ -163,6 +177,16 @@ def discover(job: DiscoverJob) -> None:
         if pairs:
             print(f"\n{title}:")
             print(aligned([(f"  {a} {sign} {b}", *_share(found, a, b, sign)) for a, b in pairs]))
+
+
+def _with_edges(job: DiscoverJob) -> DiscoverJob:
+    """The job with an edge in each text of its own, and the columns that they name."""
+    for option in ("forbid", "require", "tiers", "columns", "max_parents"):
+        if getattr(job, option):
+            raise typer.BadParameter(f"--edges names all edges; leave out --{option.replace('_', '-')}")
+    texts = [part for text in job.edges or () for part in (text.split(",") if text.count(ARROW) > 1 else [text])]
+    named = dict.fromkeys(name for edge in _edges("--edges", texts) for name in edge)
+    return replace(job, edges=texts, columns=list(named))
 
 
 def _output(job: DiscoverJob) -> Path:

@@ -14,7 +14,17 @@ from tacit.base.text import counted, plural
 from tacit.cli.commands.models import learned
 from tacit.cli.commands.train import with_starts
 from tacit.cli.shared import completion
-from tacit.cli.shared.arguments import Json, Model, NetworkOutput, Rows, check_output, names, options_of, read_network
+from tacit.cli.shared.arguments import (
+    Json,
+    Model,
+    NetworkOutput,
+    Rows,
+    check_draws,
+    check_output,
+    names,
+    options_of,
+    read_network,
+)
 from tacit.cli.shared.output import aligned, show_json
 from tacit.cli.shared.rows import open_rows
 
@@ -46,7 +56,7 @@ class EstimateJob:
         str | None, typer.Option(metavar="COLUMN", help="The column that says how many rows each row counts as.")
     ] = None
     restarts: Annotated[int, typer.Option(help="Random starts for what has no start of its own.")] = 1
-    seed: Annotated[int, typer.Option(help="The seed of the random starts.")] = 0
+    seed: Annotated[int, typer.Option(help="The seed of the random starts, and of --draws.")] = 0
     tolerance: Annotated[
         float, typer.Option(help="EM ends when the relative increase of the log-likelihood is smaller.")
     ] = 1e-8
@@ -54,6 +64,14 @@ class EstimateJob:
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Saved while EM runs; an interrupted run resumes from it.")
     ] = None
+    draws: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also write networks drawn from what the rows leave possible, as .npz, for 'tacit query --credible'.",
+        ),
+    ] = None
+    n: Annotated[int, typer.Option("-n", metavar="N", min=1, help="How many networks --draws writes.")] = 1000
     json: Json = False
 
 
@@ -71,8 +89,11 @@ def estimate(job: EstimateJob) -> None:
       tacit estimate alarm.bif rows.parquet --learn all -o estimated.bif
       tacit estimate alarm.bif rows.csv --learn all --prior 1 -o estimated.json
       tacit estimate expert.json rows.tsv --learn all --strength 20
+      tacit estimate open.json rows.csv --prior 1 -o found.json --draws draws.npz
     """
     check_output(job.output)
+    if job.draws is not None:
+        check_draws(job.draws)
     original = read_network(job.model)
     net = with_starts(original, names(job.learn))
     if not job.learn and not learned(net):
@@ -85,11 +106,16 @@ def estimate(job: EstimateJob) -> None:
     options = {name: getattr(job, name) for name in OPTIONS if name != "steps" or job.steps is not None}
     with open_rows(job.table) as table:
         estimated = tacit.estimate(net, table, prior, **options)
+    ensemble = None if job.draws is None else estimated.draws(job.n, job.seed)
     tacit.io.write(estimated.network, job.output)
+    if ensemble is not None and job.draws is not None:
+        ensemble.save(job.draws)
     iterations = len(estimated.history)
     if job.json:
         results = {name: getattr(estimated, name) for name in RESULTS}
-        return show_json({"output": str(job.output), "rows": estimated.rows, "iterations": iterations} | results)
+        drawn = {} if job.draws is None else {"draws": str(job.draws)}
+        rows = {"output": str(job.output), **drawn, "rows": estimated.rows, "iterations": iterations}
+        return show_json(rows | results)
     numbers = plural(estimated.parameters, "number")
     print(f"{job.output}: {numbers} from {counted(estimated.rows)}, {estimated.seconds:.1f} s")
     lines = [
@@ -98,3 +124,5 @@ def estimate(job: EstimateJob) -> None:
         ("iterations", f"{iterations:,}" + ("" if estimated.converged else ", not converged: see --steps")),
     ]
     print(aligned([(f"  {name}", value) for name, value in lines]))
+    if job.draws is not None:
+        print(f"{job.draws}: {plural(job.n, 'network')} drawn from what the rows leave possible")

@@ -32,6 +32,7 @@ from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import AnyDensity
 from tacit.model.rendering import cpt_kind
 from tacit.model.rules import NoisyOr
+from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 from tacit.views.drawing import SUFFIXES
 
@@ -179,6 +180,10 @@ def page(
     ] = None,
     query: FirstQuery = None,
     captions: CaptionsFile = None,
+    draws: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="An ensemble, as 'tacit estimate --draws' writes it: intervals on the bars."),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -189,10 +194,12 @@ def page(
       tacit page alarm.bif
       tacit page alarm.bif -o alarm.html -q LVFAILURE
       tacit page alarm.bif -o alarm.html --captions alarm.toml
+      tacit page found.json --draws draws.npz
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    read_network(model).page(output, captions, query)
+    ensemble = None if draws is None else Ensemble.load(draws)
+    read_network(model).page(output, captions, query, ensemble)
     print(output)
 
 

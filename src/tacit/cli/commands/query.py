@@ -13,13 +13,25 @@ import typer
 from tacit import theory
 from tacit.base.floats import Floats
 from tacit.base.text import bars, plural
-from tacit.cli.shared.arguments import Do, Evidence, Json, Model, Queries, Query, variables
+from tacit.cli.shared.arguments import (
+    Credible,
+    Do,
+    Draws,
+    Evidence,
+    Json,
+    Model,
+    Queries,
+    Query,
+    read_draws,
+    variables,
+)
 from tacit.cli.shared.output import aligned, asked, bar, heading, show_json, together
 from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.probabilities import untold
+from tacit.query.ensemble import Ensemble
 from tacit.query.numbers.intervals import means
 from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
 
@@ -40,6 +52,8 @@ def query(
     next_: Annotated[
         bool, typer.Option("--next", help="Also which variables would tell most about the query if they were observed.")
     ] = False,
+    credible: Credible = None,
+    draws: Draws = None,
     json: Json = False,
 ) -> None:
     """Show the posterior of one or more variables.
@@ -51,6 +65,9 @@ def query(
     The variables are answered one by one; with --joint, all combinations of their states are. A variable whose values
     are numbers is answered by its mean, standard deviation and quantiles.
 
+    With --credible and --draws, the answer is the mean under the networks of an ensemble, and beside each probability
+    is the interval that it has with this level: how sure the answer is, if tables were learned from few rows.
+
     \b
     Examples:
       tacit query asia.bif -q lung
@@ -60,10 +77,19 @@ def query(
       tacit query asia.bif -q lung --do smoke=no
       tacit query asia.bif -q lung -e seen.inst
       tacit query alarm.bif -q LVFAILURE -e CVP=0.1,0.2,0.7 --json
+      tacit query found.json -q lung -e xray=yes --credible 0.9 --draws draws.npz
     """
+    ensemble = read_draws(credible, draws)
+    if ensemble is not None and next_:
+        raise typer.BadParameter("--credible and --next are two questions; ask one after the other")
     row = Row(model, evidence, do)
     names = variables(row.net, query)
-    posteriors = [posterior(row, group, next_) for group in ([names] if joint else [(name,) for name in names])]
+    groups = [names] if joint else [(name,) for name in names]
+    posteriors: list[Posterior | Distribution | Sure]
+    if ensemble is None or credible is None:
+        posteriors = [posterior(row, group, next_) for group in groups]
+    else:
+        posteriors = [sure(row, group, ensemble, credible) for group in groups]
     if json:
         return show_json(_posterior_data(names, posteriors))
     for one in posteriors:
@@ -77,7 +103,7 @@ def query(
         print(f"{what}: {posteriors[0].log_evidence:.6g}")
 
 
-def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior | Distribution]) -> dict[str, Any]:
+def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior | Distribution | Sure]) -> dict[str, Any]:
     """The answer for --json; where there is only one posterior, without an object around it."""
     first, several = posteriors[0], len(posteriors) > 1
     values = {",".join(one.names): one.data() for one in posteriors}
@@ -89,6 +115,8 @@ def _posterior_data(names: tuple[str, ...], posteriors: list[Posterior | Distrib
     numbers = {one.names[0]: mean for one in posteriors if (mean := one.mean()) is not None}
     if numbers:
         data["mean"] = numbers if several else next(iter(numbers.values()))
+    if intervals := {",".join(one.names): one.intervals() for one in posteriors if isinstance(one, Sure)}:
+        data["credible"] = intervals if several else next(iter(intervals.values()))
     if first.drops is not None:
         data["next"] = {",".join(one.names): one.drops for one in posteriors} if several else first.drops
     return data
@@ -180,6 +208,60 @@ class Distribution:
 
     def _summaries(self) -> dict[str, Floats]:
         return {name: self.mixture.summary(name)[0] for name in self.mixture.columns}
+
+
+@dataclass(frozen=True)
+class Sure:
+    """The posterior of some variables under the networks of an ensemble: means, and the ends of their intervals."""
+
+    variables: list[Variable]
+    parts: dict[str, Floats]  # mean, low and high, each (states of the first, states of the second, ...)
+    level: float
+    log_evidence: float
+    drops: None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The variables by name."""
+        return [variable.name for variable in self.variables]
+
+    def text(self) -> str:
+        """For people: a line for each combination of states, of several variables the most probable ones first."""
+        mean, low, high = (self.parts[part].ravel() for part in ("mean", "low", "high"))
+        several = len(self.variables) > 1
+        order = np.argsort(-mean, kind="stable")[:MAX_COMBINATIONS] if several else np.arange(mean.size)
+        lines = []
+        for place in order.tolist():
+            states = np.unravel_index(place, self.parts["mean"].shape)
+            labels = (str(variable.states[int(i)]) for variable, i in zip(self.variables, states, strict=True))
+            lines.append((*labels, f"{mean[place]:.6f}  [{low[place]:.6f}, {high[place]:.6f}]  {bar(mean[place])}"))
+        head = [(*self.names, "probability")] * several
+        more = f"\nand {plural(mean.size - len(order), 'more combination')}" if len(order) < mean.size else ""
+        return f"{aligned([*head, *lines])}{more}\nmeans, and intervals with a probability of {100 * self.level:g}%"
+
+    def data(self) -> dict[str, Any]:
+        """The means, as the posterior is written."""
+        return _nested(self.variables, self.parts["mean"])
+
+    def intervals(self) -> dict[str, Any]:
+        """The ends of the intervals, for scripts."""
+        return {"level": self.level, **{end: _nested(self.variables, self.parts[end]) for end in ("low", "high")}}
+
+    def mean(self) -> None:
+        """Nothing beside the means of probabilities."""
+
+    def observations(self) -> str:
+        raise AssertionError("nothing is said about observations of other variables")
+
+
+def sure(row: Row, names: tuple[str, ...], ensemble: Ensemble, level: float) -> Sure:
+    """The posterior of some variables for a row under the networks of an ensemble."""
+    row.require_network()
+    tac = row.compile(names if len(names) > 1 else names[0])
+    log_evidence = row.log_evidence(tac, "posterior")
+    found = tac.credible(row.values(tac), ensemble, level)
+    parts = {"mean": found.mean[0], "low": found.low[0], "high": found.high[0]}
+    return Sure([row.net.variable(name) for name in names], parts, level, log_evidence)
 
 
 def posterior(row: Row, names: tuple[str, ...], with_drops: bool) -> Posterior | Distribution:

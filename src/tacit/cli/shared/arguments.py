@@ -18,6 +18,7 @@ from tacit.evidence.tables.columns import unused
 from tacit.evidence.tables.csv_parquet import repeated
 from tacit.io.files import format_of, read
 from tacit.model.factor_graph import FactorGraph
+from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 
 Job = TypeVar("Job")
@@ -98,6 +99,22 @@ CaptionsFile = Annotated[
     Path | None,
     typer.Option("--captions", metavar="FILE", help="A .toml file with a title, labels, groups and shown states."),
 ]
+Credible = Annotated[
+    float | None,
+    typer.Option(
+        "--credible",
+        metavar="LEVEL",
+        help="How sure the answer is: means under the networks of --draws, and intervals of this probability (0.9).",
+    ),
+]
+Draws = Annotated[
+    Path | None,
+    typer.Option(
+        "--draws",
+        metavar="FILE",
+        help="An ensemble for --credible: an .npz that 'tacit estimate --draws' or Ensemble.save wrote.",
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
@@ -113,6 +130,21 @@ def options_of(job: type[Job]) -> Callable[[Callable[[Job], None]], Callable[...
         return command
 
     return decorate
+
+
+def read_draws(credible: float | None, draws: Path | None) -> Ensemble | None:
+    """The ensemble of --draws where --credible asks for intervals; wrong usage where one of them is missing."""
+    if credible is None and draws is None:
+        return None
+    if draws is None:
+        raise typer.BadParameter(
+            "--credible needs networks to compare: --draws FILE, which 'tacit estimate --draws FILE' writes"
+        )
+    if credible is None:
+        raise typer.BadParameter("--draws is for intervals; give their probability as well, such as --credible 0.9")
+    if not 0 < credible < 1:
+        raise typer.BadParameter(f"--credible is {credible:g}, expected a probability between 0 and 1, such as 0.9")
+    return Ensemble.load(draws)
 
 
 def read_network(model: Path) -> Network:
@@ -135,6 +167,13 @@ def check_folder(path: Path) -> None:
     """Refuse a file whose folder does not exist, before the work rather than after it."""
     if not path.parent.is_dir():
         raise TacitError(f"{path}: there is no folder {str(path.parent)!r} to write to")
+
+
+def check_draws(path: Path) -> None:
+    """Refuse a file that no ensemble can be written to, before the work rather than after it."""
+    if path.suffix != ".npz":
+        raise TacitError(f"{path}: an ensemble is written as .npz, e.g. {path.with_suffix('.npz')}")
+    check_folder(path)
 
 
 def check_page(path: Path) -> None:

@@ -12,6 +12,7 @@ import typer
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import plural
+from tacit.evidence.intervals import spelled_number
 from tacit.evidence.numbers import as_number
 from tacit.evidence.read import read_column
 from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
@@ -95,6 +96,25 @@ def _number(name: str, word: str) -> float | None:
         raise EvidenceError(f"{word!r} is not a number", variable=name) from None
 
 
+def read_costs(net: Network, texts: Sequence[str]) -> dict[str, float]:
+    """What observing variables costs.
+
+    >>> from tacit.examples import abc
+    >>> read_costs(abc(), ["A=2.5"])
+    {'A': 2.5}
+    """
+    costs: dict[str, float] = {}
+    for text in texts:
+        name, value = split(text, "VARIABLE=NUMBER, such as A=2.5")
+        if name in costs:
+            raise typer.BadParameter(f"there are two costs of {name}")
+        try:
+            costs[net.named(name)] = float(value)
+        except ValueError:
+            raise typer.BadParameter(f"{value!r} is not a number, what observing {name} costs") from None
+    return costs
+
+
 def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
     """The states that variables are set to.
 
@@ -143,6 +163,8 @@ def value_of(variable: Variable, text: str) -> Any:
     ('true', 0.7, [[0.2, 0.6]])
     """
     label = label_of(variable, text)
+    if label is not None and variable.bins is not None and (number := spelled_number(text)) is not None:
+        return number
     if label is not None or text.strip().lower() in MISSING_WORDS:
         return label
     if "," in text:

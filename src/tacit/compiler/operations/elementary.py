@@ -77,21 +77,21 @@ class Constant(Operation):
 
 @dataclass(frozen=True, slots=True)
 class Likelihood(Operation):
-    """The soft evidence on a variable: one likelihood per state."""
+    """The soft evidence on a variable: one likelihood per state.
+
+    The number of a continuous variable makes likelihoods of the joint states of its parents, `of_density`. A table that
+    rows bring along holds those of the joint states of a family.
+    """
 
     variable: str
     axes: Axes
     inputs: tuple[int, ...] = field(default=(), init=False)
+    of_density: bool = False
     reads_evidence: ClassVar[bool] = True
 
     @property
     def detail(self) -> str:
         return self.variable
-
-    @property
-    def of_density(self) -> bool:
-        """Whether the variable is continuous: then it is a likelihood of the joint states of its parents."""
-        return self.axes != (self.variable,)
 
     def step(self, setting: Setting, xp: ArrayLibrary) -> ArrayStep:
         return _LikelihoodStep(xp, self.variable, setting.shape(self.axes))
@@ -109,7 +109,7 @@ class _LikelihoodStep(ArrayStep):
         likelihood = frame.likelihood(self._variable)
         array = self._nothing if likelihood is None else likelihood
         own = self._xp.cast(array)
-        if len(self._shape) != 1:  # of the joint states of a density's parents
+        if len(self._shape) != 1:  # of the joint states of a density's parents, or of a family
             own = self._xp.reshape(own, (*self._shape, -1))
         floor = frame.likelihood_floor(self._variable)
         return Value(own, floor=self._xp.likelihood_floor(array) if floor is None else floor)

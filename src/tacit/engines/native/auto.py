@@ -42,6 +42,13 @@ class RunnerCost(NamedTuple):
     term: Mapping[bool, float]  # forward, and forward and in reverse
 
 
+class Work(NamedTuple):
+    """How many rows there are to run in all, and in how many calls."""
+
+    rows: int
+    calls: int
+
+
 # measured on two cores (docs/performance.md)
 CODE = RunnerCost(15e-6, 15e-9, {False: 0.06e-9, True: 0.3e-9})
 TAPE = RunnerCost(150e-6, 80e-9, {False: 0.2e-9, True: 0.8e-9})
@@ -144,35 +151,36 @@ class Auto(Engine):
         except TooLargeError:
             return self.numpy
 
-    def runner(self, rows: int, *sweeps: Sweep) -> Engine:
+    def runner(self, rows: int, *sweeps: Sweep, calls: int = 1) -> Engine:
+        work = Work(rows, calls)
         if Sweep.DESCENT in sweeps:
-            return self._runner(rows, (DESCENT,)) if self._decides else self._other(rows, DESCEND)
-        return self._runner(rows, tuple(KINDS[sweep] for sweep in sweeps))
+            return self._runner(work, (DESCENT,)) if self._decides else self._other(work, DESCEND)
+        return self._runner(work, tuple(KINDS[sweep] for sweep in sweeps))
 
-    def _runner(self, rows: int, kinds: tuple[CodeKind, ...]) -> Engine:
+    def _runner(self, work: Work, kinds: tuple[CodeKind, ...]) -> Engine:
         if self._decides and self._terms > MAX_DECIDING_TERMS:
             return self._interpreter()
         try:
-            if not self._no_code and (self._decides or self._pays(rows, kinds)):
+            if not self._no_code and (self._decides or self._pays(work, kinds)):
                 for kind in kinds:
                     self.native.compile(kind)
                 return self.native
         except NoCodeError as error:
             self._no_code = True
             warn_once(f"queries run about four times slower than they could: {error}")
-        return self._interpreter() if self._decides else self._other(rows, _kernel(kinds))
+        return self._interpreter() if self._decides else self._other(work, _kernel(kinds))
 
-    def _pays(self, rows: int, kinds: tuple[CodeKind, ...]) -> bool:
+    def _pays(self, work: Work, kinds: tuple[CodeKind, ...]) -> bool:
         """Whether code is there, or would have saved by now what it takes to compile."""
         missing = [kind for kind in kinds if not self.native.has(kind)]
         if not missing:
             return True
         kernel = _kernel(kinds)
-        otherwise = self._numpy_seconds(rows, kernel)
+        otherwise = self._numpy_seconds(work, kernel)
         if self._is_ready(kernel):
-            otherwise = min(otherwise, self._seconds(TAPE, rows, kernel))
-        gain = otherwise - self._seconds(CODE, rows, kernel)
-        if rows == 1 and kinds == (KINDS[Sweep.FORWARD],):
+            otherwise = min(otherwise, self._seconds(TAPE, work, kernel))
+        gain = otherwise - self._seconds(CODE, work, kernel)
+        if work == (1, 1) and kinds == (KINDS[Sweep.FORWARD],):
             gain += READ_VARIABLE * self._variables
         self._saved[kinds] = saved = max(0.0, self._saved.get(kinds, 0.0) + gain)
         if saved < WRITE_TERM * self._terms * len(missing):
@@ -185,9 +193,9 @@ class Auto(Engine):
             self._stored[kind] = self.native.is_stored(kind)
         return self._stored[kind]
 
-    def _other(self, rows: int, kernel: str) -> Engine:
+    def _other(self, work: Work, kernel: str) -> Engine:
         """NumPy or the interpreter, which is loaded when it would have saved by now what that takes."""
-        by_numpy, by_tape = self._numpy_seconds(rows, kernel), self._seconds(TAPE, rows, kernel)
+        by_numpy, by_tape = self._numpy_seconds(work, kernel), self._seconds(TAPE, work, kernel)
         if self._is_ready(kernel):
             return self._interpreter() if by_tape < by_numpy else self.numpy
         self._tape_saved = max(0.0, self._tape_saved + by_numpy - by_tape)
@@ -200,12 +208,13 @@ class Auto(Engine):
             self._ready.add(kernel)
         return kernel in self._ready
 
-    def _seconds(self, cost: RunnerCost, rows: int, kernel: str) -> float:
-        return cost.call + (cost.row + cost.term[kernel == BACKWARD] * self._terms) * rows
+    def _seconds(self, cost: RunnerCost, work: Work, kernel: str) -> float:
+        return cost.call * work.calls + (cost.row + cost.term[kernel == BACKWARD] * self._terms) * work.rows
 
-    def _numpy_seconds(self, rows: int, kernel: str) -> float:
+    def _numpy_seconds(self, work: Work, kernel: str) -> float:
         elements = self.program.cost.elements + self.program.cost.multiply_adds / 15  # sums are short loops
-        return NUMPY.call * (4 + sum(self.program.batched)) + NUMPY.term[kernel == BACKWARD] * elements * rows
+        calls = (4 + sum(self.program.batched)) * work.calls
+        return NUMPY.call * calls + NUMPY.term[kernel == BACKWARD] * elements * work.rows
 
     def single(self) -> SingleRow | None:
         """What answers single rows, once there is code; until then they are counted as others are."""

@@ -60,6 +60,22 @@ class ShareCode(_Outputs):
         return self._function("share", ("outputs", "seeds"), "i64 %first", "i64 %end")
 
 
+class LogCode(_Outputs):
+    """Derivatives by the logarithm of the joint, in `seeds`, become those by the joint; what is 0 stays 0."""
+
+    def text(self) -> str:
+        """The function `by_log`."""
+        zero = self.lanes.literal(0.0)
+        with self.loop("0", "%count", self.lanes.rows) as self.row, self.loop("0", str(self.states)) as state:
+            seed, joint = (
+                self.cast(self._load(array, state, self.tile_lanes), self.tile_lanes, self.lanes)
+                for array in ("%seeds", "%outputs")
+            )
+            counts = self.compare("une", seed, zero)
+            self._store("%seeds", state, self.select(counts, self.div(seed, joint), zero))
+        return self._function("by_log", ("outputs", "seeds"))
+
+
 class LossCode(_Outputs):
     """The loss of rows, and its derivatives; targets have a group for every state, or the last for the rest."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from tacit.engines.native.backward import GATHERED, REVERSE, Adjoints, GroupedAdjoints, gather
 from tacit.engines.native.forward import FORWARD, Watching
 from tacit.engines.native.lanes import FunctionText, Lanes, Note
-from tacit.engines.native.loss_code import LossCode, ShareCode
+from tacit.engines.native.loss_code import LogCode, LossCode, ShareCode
 from tacit.engines.native.pieces import CodePiece, memory_of, pieces_of
 from tacit.engines.native.readers import TILE_STRIDE, lanes_of
 from tacit.engines.native.tile_loop import TileLayout, TileLoop
@@ -39,6 +39,7 @@ class CodeKind(NamedTuple):
     groups: int = 0  # of its targets
     by_row: bool = False  # the derivatives of a share of the joint by the constants, row by row
     descent: bool = False  # forward: with all values that a traceback looks at
+    by_log: bool = False  # in reverse: the seeds are derivatives by the logarithm of the joint
 
 
 class TapeModule:
@@ -131,6 +132,8 @@ class TapeModule:
 
     def _backward(self) -> list[str]:
         texts, loop = self._both_ways((k.INDEX,)), TileLoop(self.layout)
+        if self.kind.by_log:
+            texts.append(LogCode(self.lanes, self.tape.states).text())
         loop.clear_from("d_inputs")  # the constants gather derivatives; inputs that make no difference get none
         with loop.tiles():
             loop.read_with_care()
@@ -138,6 +141,8 @@ class TapeModule:
             loop.clear_flags()
             with loop.loop("0", loop.padded, self.layout.group) as first:
                 self._call_forward(loop, first)
+                if self.kind.by_log:
+                    loop.call("by_log", ("outputs", "seeds"), first)
                 self._call_backward(loop, first)
             loop.look_at_flags(Note.IMPRECISE)
             loop.put_out("outputs", self.tape.outputs)

@@ -20,7 +20,17 @@ from tacit.compiler.operations.axes import Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.traceback import descend
 from tacit.engines.draws import Draws
-from tacit.engines.engine import Columns, Kernel, Packed, SeedOfRows, SingleRow, Slopes, Tables
+from tacit.engines.engine import (
+    Columns,
+    Kernel,
+    LogSums,
+    Packed,
+    SeedOfRows,
+    SingleRow,
+    Slopes,
+    Tables,
+    WeightedRows,
+)
 from tacit.engines.native.calls import Argument, EvidenceTable, Generated, address_of, arguments_of
 from tacit.engines.native.lanes import Note
 from tacit.engines.native.llvm import Code, code, is_stored
@@ -43,6 +53,7 @@ NOT_EXACT = IMPRECISE | UNUSUAL
 NOT_A_POSTERIOR = int(NOT_EXACT | Note.INFINITE)
 NO_INPUTS: Array = np.empty((0, 0))  # derivatives by inputs that nobody asked for
 JACOBIAN = CodeKind(True, True, by_row=True)
+BY_LOG = CodeKind(True, False, by_log=True)
 DESCENT = CodeKind(False, False, descent=True)
 
 
@@ -208,6 +219,67 @@ class NativeEngine(TapeBased):
         gradients = self._collected(tape, sums.sum(axis=0)[:-1], d_inputs, through_selection)
         return Reverse(gradients, exponent.astype(np.int64), doubt)
 
+    def log_sums(self, data: WeightedRows, draws: Draws) -> LogSums | None:
+        if draws.slopes:
+            return None
+        generated = self.compile(BY_LOG)
+        if data.kept is None or data.kept[0] is not generated:
+            data.kept = generated, self._evidence(generated, data.columns), lost_rows(data.columns, data.rows)
+        parts = [self._log_sums(data, drawn) for _, drawn in self.drawn(draws)]
+        if len(parts) == 1:
+            return parts[0]
+        tables = {key: np.concatenate([part.tables[key] for part in parts]) for key in parts[0].tables}
+        return LogSums(np.concatenate([p.logs for p in parts]), tables, np.concatenate([p.doubtful for p in parts]))
+
+    def _log_sums(self, data: WeightedRows, drawn: DrawnConstants) -> LogSums:
+        """The same code runs on the constants of each draw, over the same blocks of rows whatever draws there are."""
+        generated, evidence, lost = data.kept
+        tape = generated.tape
+        constants = self._with_slopes(tape, drawn.of_all(tape, self.dtype))
+        draws, parts = len(constants), blocks_of_tiles(self.threads, data.rows, ROWS_PER_TILE, tape.work)
+        outputs = np.empty((draws, tape.outputs, data.rows), dtype=self.dtype)
+        notes = np.empty((draws, -(-data.rows // ROWS_PER_TILE)), dtype=np.uint8)
+        sums, logs = np.zeros((draws, len(parts), tape.constant_count + 1)), np.empty((draws, len(parts)))
+        seeds = np.ascontiguousarray(data.weights, dtype=self.dtype)[None]
+        given = {"tile": ROWS_PER_TILE, "outputs_stride": data.rows, **arguments_of({"seeds": seeds})}
+        by_draw = {"constants": constants, "outputs": outputs, "notes": notes, "d_constants": sums}
+        first = {name: address_of(array) for name, array in by_draw.items()}
+
+        def work(items: range) -> None:
+            with generated.memory(evidence.arguments | given) as memory:
+                for i, part in (divmod(item, len(parts)) for item in items):
+                    places = {name: first[name] + i * array.strides[0] for name, array in by_draw.items()}
+                    start, stop = parts[part]
+                    places["notes"] += start // ROWS_PER_TILE
+                    places["d_constants"] += part * sums.strides[1]
+                    for name, value in (*places.items(), ("start", start), ("stop", stop)):
+                        memory.set(name, value)
+                    generated.code.run(memory.call_address)
+                    logs[i, part] = _log_sum(tape, outputs[i, :, start:stop], data.weights[start:stop])
+
+        shares = blocks_of_tiles(self.threads, draws * len(parts), 1, -(-data.rows // len(parts)) * tape.work)
+        in_threads(work, [range(*share) for share in shares])
+        total, by_constant = logs.sum(axis=1), sums.sum(axis=1)[:, :-1]
+        doubtful: NDArray[np.bool_] = ~(np.isfinite(total) & np.isfinite(by_constant).all(axis=1))
+        every = drawn.doubts(tape, self.dtype) | (not self.literals_fit(tape))
+        some = (notes & NOT_EXACT).any(axis=1) | (lost is not None and bool(lost.any()))
+        for i in np.flatnonzero(~doubtful & (every | some)).tolist():
+            doubtful[i] = not self._trusted(data, tape, outputs[i], None if every[i] else notes[i])
+        by_constant[doubtful] = 0.0
+        return LogSums(total, drawn.gradients(tape, by_constant), doubtful)
+
+    def _trusted(self, data: WeightedRows, tape: Tape, outputs: Array, notes: NDArray[np.uint8] | None) -> bool:
+        """Whether all rows in which something may have underflowed are so probable that it counts for nothing."""
+        lost = data.kept[2]
+        if notes is None:
+            doubt = np.ones(data.rows, dtype=np.bool_)
+        else:
+            doubt = np.zeros(data.rows, dtype=np.bool_) if lost is None else lost.copy()
+            doubt[_rows_noted(notes, ROWS_PER_TILE, data.rows)] = True
+        doubt &= data.weights > 0
+        size = np.log2(outputs[0, doubt]) + self.exponent_of(tape, outputs)[doubt]
+        return bool((size >= data.least).all())
+
     def _sums(self, generated: Generated) -> Floats:
         """Room for derivatives by the constants, and for a loss, of each thread."""
         return np.zeros((self.threads or 1, generated.tape.constant_count + 1))
@@ -326,6 +398,15 @@ class NativeEngine(TapeBased):
 def checked(columns: Columns) -> dict[str, Column]:
     """Evidence that is checked and normalised; an error where something is wrong with it."""
     return {name: column.kept() for name, column in columns.items()}
+
+
+def _log_sum(tape: Tape, outputs: Array, weights: Floats) -> float:
+    """The sum of weighted logarithms of the joint; minus infinity where a row that counts is impossible."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(outputs[0], out=np.zeros(len(weights)), where=weights > 0)
+    if tape.scaled:
+        logs += outputs[tape.states] * np.log(2.0)
+    return float((weights * logs).sum())
 
 
 def _doubles(array: Array) -> Floats:

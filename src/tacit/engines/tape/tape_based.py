@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import representable
 from tacit.base.machine import threads as usable_threads
 from tacit.compiler.operations import Parameter
-from tacit.compiler.operations.axes import Mask
+from tacit.compiler.operations.axes import Key, Mask
 from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.draws import Draws
@@ -22,7 +22,7 @@ from tacit.engines.engine import Columns, Engine, Packed, Slopes, Tables, rows_w
 from tacit.engines.results import Array, Decided, Gradients, Results
 from tacit.engines.tape.assemble import assemble, knowledge
 from tacit.engines.tape.direct import Direct, reads_directly
-from tacit.engines.tape.drawn_constants import DrawnConstants
+from tacit.engines.tape.drawn_constants import DrawnConstants, DrawnSteps
 from tacit.engines.tape.tape import Tape
 from tacit.evidence.density_column import lost_rows
 
@@ -53,6 +53,7 @@ class TapeBased(Engine):
         self._tapes: dict[tuple[bool, ...], Tape] = {}
         self._constants: dict[Tape, Array] = {}
         self._in_doubt: dict[Tape, bool] = {}
+        self._drawn_steps: dict[frozenset[Key], DrawnSteps] = {}  # the last one, for all clones
         self._drawn: tuple[DrawnConstants, int] | None = None  # of many draws the one whose numbers these are
 
     def each(self, draws: Draws) -> Iterator[Engine]:
@@ -67,10 +68,14 @@ class TapeBased(Engine):
 
     def drawn(self, draws: Draws) -> Iterator[tuple[slice, DrawnConstants]]:
         """The constants under some draws at a time, as many as fit into memory."""
+        steps = self._drawn_steps.get(keys := frozenset(draws.tables))
+        if steps is None:
+            self._drawn_steps.clear()  # learning changes the same ones again and again
+            self._drawn_steps[keys] = steps = DrawnSteps(self.program, keys)
         at_once = rows_within(DRAWN_ELEMENTS, self.program.cost.static_elements, len(draws))
         for start in range(0, len(draws), at_once):
             some = slice(start, min(start + at_once, len(draws)))
-            yield some, DrawnConstants(self.reference, draws.some(some))
+            yield some, DrawnConstants(steps, self.reference, draws.some(some))
 
     def _take(self, parameters: Tables, drawn: DrawnConstants, i: int) -> None:
         """New numbers, as by `update`, whose constants are known."""
@@ -144,10 +149,13 @@ class TapeBased(Engine):
     def tables_in_doubt(self, tape: Tape) -> bool:
         """Whether a number that is computed once is too small for floats of this size."""
         if tape not in self._in_doubt:
-            fit = all(representable(m, e, self.dtype).all() for _, m, e in tape.literals)
-            exact = fit and not self._computed_in_doubt(tape)
+            exact = self.literals_fit(tape) and not self._computed_in_doubt(tape)
             self._in_doubt = {**self._in_doubt, tape: not exact}
         return self._in_doubt[tape]
+
+    def literals_fit(self, tape: Tape) -> bool:
+        """Whether the numbers that are in the tape itself are floats of this size."""
+        return all(bool(representable(m, e, self.dtype).all()) for _, m, e in tape.literals)
 
     def _computed_in_doubt(self, tape: Tape) -> bool:
         if self._drawn is not None:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tacit.base.errors import MAX_LISTED, EvidenceError
+from tacit.base.errors import NO_NUMBER, EvidenceError, WrongValue
 from tacit.base.floats import Floats
 from tacit.base.text import shown
 from tacit.evidence.frames import EXACT_FLOATS, Coded, ConversionError, Plain, TextColumn, opened
@@ -22,14 +23,16 @@ from tacit.evidence.labels import is_missing
 from tacit.evidence.numbers import as_float, as_number
 from tacit.evidence.states import MISSING_WORDS
 from tacit.evidence.summaries.discretizing import How, edges_of_counts
-from tacit.evidence.summaries.observed_states import DATES, is_ordered, no_state, refuse_dates
+from tacit.evidence.summaries.observed_states import DATES, MAX_WHOLE_STATES, is_ordered, no_state, refuse_dates
+from tacit.evidence.wrong_rows import added
+from tacit.evidence.wrong_values import counted_values, words_among_numbers
 from tacit.model.elements.intervals import Edges
 from tacit.model.elements.variable import Label
 
 MAX_STATES = 250  # of a column, so that a state takes one byte
-MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
 MAX_NUMBERS = 2**20  # different numbers that are told apart
 FEW_PLACES = 32
+MAX_WORDS = 1000  # different texts among numbers that are counted
 DATE = re.compile(r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?([./-])\d\d?\2\d{2,4}( .*)?")  # 2020-01-31, 31.1.2020, 1/31/20
 GAP_WORDS = MISSING_WORDS - {"none"}  # which is a state more often than a gap
 
@@ -92,6 +95,7 @@ class ColumnSummary:
     categories: tuple[Label, ...] | None = None  # the order of an ordered category
     coded: bool = False  # whole numbers that are categories
     spelled: bool = True  # the texts are numbers of a file, all of which are counted among the numbers
+    words: tuple[WrongValue, ...] = ()  # texts among numbers that are none, the most frequent ones first
     problem: Problem | None = None  # the first one, whatever else there is
 
     def __add__(self, other: ColumnSummary) -> ColumnSummary:
@@ -107,6 +111,7 @@ class ColumnSummary:
             self._common_order(other),
             self.coded or other.coded,
             self.spelled and other.spelled,
+            tuple(added(self.words, other.words)[:MAX_WORDS]),
             min((one for one in (self.problem, other.problem) if one is not None), default=None),
         )
 
@@ -141,7 +146,7 @@ class ColumnSummary:
 
     def states(self, name: str) -> tuple[Label, ...]:
         """The states of a variable with these values: sorted, or in the order of an ordered category."""
-        self.require_values()
+        self.require_values(name)
         if self.rows == self.gaps:
             raise EvidenceError(f"column {name!r} has no values at all; leave it out")
         if self.truths and (self.texts or self.whole or self.fractions):
@@ -149,7 +154,7 @@ class ColumnSummary:
         if self.truths:
             return True, False
         if len(self.texts) + len(self.whole) > MAX_STATES:
-            raise EvidenceError(f"column {name!r} {self._too_many()}")
+            raise self._words_beside(name) if self.words else EvidenceError(f"column {name!r} {self._too_many()}")
         if self.categories is not None and {*self.texts, *self.whole} <= {*self.categories}:
             return tuple(label for label in self.categories if label in self.texts or label in self.whole)
         if self.texts and self.spelled:
@@ -157,11 +162,7 @@ class ColumnSummary:
         return (*sorted(self.whole), *sorted(self.texts))
 
     def _too_many(self) -> str:
-        """What is wrong with a column of too many values: some few may have made text of its numbers."""
-        words = sorted(text for text in self.texts if spelled_number(text) is None)
-        if words and len(words) <= MAX_LISTED and len(self.texts) > MAX_STATES:
-            remedy = "correct them, or make them gaps, so that it holds numbers"
-            return f"is text: all values spell numbers but {', '.join(map(shown, words))}; {remedy}"
+        """What is wrong with a column of too many values."""
         some = min(self.texts or self.whole)
         if self.texts and all(DATE.fullmatch(text) for text in self.texts):
             return f"holds text that looks like dates, such as {shown(some)}; {DATES}"
@@ -170,15 +171,28 @@ class ColumnSummary:
 
     def edges(self, name: str, how: How) -> Edges:
         """The edges of the intervals that the numbers are sorted into."""
-        self.require_values()
+        self.require_numbers(name)
         if not self.numeric:
             raise EvidenceError(f"column {name!r} does not hold numbers; leave it out of bins=")
         return edges_of_counts(name, self.numbers.values, self.numbers.counts, how)
 
-    def require_values(self) -> None:
+    def require_values(self, name: str) -> None:
         """Raise the problem of the column, if it has one."""
         if self.problem is not None:
             raise EvidenceError(self.problem.text)
+        if self.fractions and self.words:
+            raise self._words_beside(name)
+
+    def require_numbers(self, name: str) -> None:
+        """Raise what is wrong with a column whose values are numbers but for some words."""
+        self.require_values(name)
+        if self.words:
+            raise self._words_beside(name)
+
+    def _words_beside(self, name: str) -> EvidenceError:
+        """The error about a column of numbers of which some are words."""
+        present, wrong = self.rows - self.gaps, sum(word.rows for word in self.words)
+        return words_among_numbers(name, self.words, present - wrong, present)
 
     @property
     def numbers_rows(self) -> bool:
@@ -187,6 +201,11 @@ class ColumnSummary:
         if self.fractions or not once or self.numbers.bits or len(values) <= MAX_WHOLE_STATES:
             return False
         return bool(values[-1] - values[0] == len(values) - 1)
+
+
+def _known(label: str | None) -> str | None:
+    """A cell of a file without the spaces around it; None for a gap."""
+    return None if label is None or label.strip().lower() in GAP_WORDS else label.strip()
 
 
 def _whole(text: str) -> str:
@@ -219,7 +238,8 @@ def summary_of(name: str, values: Any, in_file: bool = False, first: int = 0) ->
     from `first`.
     """
     try:
-        return _summary(name, values, in_file)
+        summary = _summary(name, values, in_file)
+        return replace(summary, words=tuple(word._replace(first=word.first + first) for word in summary.words))
     except EvidenceError as error:
         rows = len(values) if hasattr(values, "__len__") else 1
         return ColumnSummary(rows, problem=Problem(first + (error.row or 0), str(error.moved(first))))
@@ -261,8 +281,29 @@ def _of_text(column: TextColumn, values: Any) -> ColumnSummary:
     if nothing := [place for place, label in zip(used, labels, strict=True) if label is None]:
         gaps += int(np.isin(column.places, nothing).sum())
     texts = _few_texts(frozenset(label for label in labels if label is not None))
+    words = _words_of_text(column, used.tolist())
     order = tuple(label for label in column.labels if label is not None) if is_ordered(values) else None
-    return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts)
+    return ColumnSummary(len(column.places), gaps, texts, categories=order, spelled=not texts, words=words)
+
+
+def _words_of_text(column: TextColumn, used: Sequence[int]) -> tuple[WrongValue, ...]:
+    """The texts of a column that spell no numbers, if they are few among many that do."""
+    words = _few_words({label for place in used if (label := column.labels[place]) is not None})
+    places = {place: column.labels[place] for place in used if column.labels[place] in words}
+    rows = np.flatnonzero(np.isin(column.places, list(places)))
+    cells = ((places[place], row) for place, row in zip(column.places[rows].tolist(), rows.tolist(), strict=True))
+    return tuple(counted_values(cells, lambda _: NO_NUMBER)) if words else ()
+
+
+def _few_words(labels: Collection[str]) -> set[str]:
+    """The labels that spell no numbers, if they are few among many that do."""
+    words = set[str]()
+    for label in labels:
+        if spelled_number(label) is None:
+            words.add(label)
+            if len(words) > MAX_WORDS or 2 * len(words) > len(labels):
+                return set()
+    return words if len(labels) - len(words) > MAX_WHOLE_STATES else set()
 
 
 def _of_words(column: TextColumn) -> ColumnSummary:
@@ -276,7 +317,10 @@ def _of_words(column: TextColumn) -> ColumnSummary:
     gaps = len(column.places) - sum(words.values())
     numbers = [as_number(word) for word in words]
     if not all(isinstance(number, int | float) and not isinstance(number, bool) for number in numbers):
-        return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), spelled=False)
+        wrong = _words_of_text(
+            replace(column, labels=[_known(label) for label in column.labels]), _used(column.places)[0].tolist()
+        )
+        return ColumnSummary(len(column.places), gaps, _few_texts(frozenset(words)), spelled=False, words=wrong)
     values = np.array(numbers, dtype=np.float64)
     some = counted_numbers(np.repeat(values, list(words.values())))
     fractions = any(isinstance(number, float) and not number.is_integer() for number in numbers)
@@ -320,11 +364,16 @@ def _of_objects(name: str, array: NDArray[Any], unmasked: NDArray[Any]) -> Colum
         if not isinstance(value, NUMBER):
             raise no_state(name, value, next(row for row, one in enumerate(array) if one is value))
     floats = np.array([as_float(value) for value in numbers], dtype=np.float64)
-    if texts and (floats != np.rint(floats)).any():
-        both = f"{shown(next(x for x in floats.tolist() if x != round(x)))} beside {shown(min(texts))}"
-        raise EvidenceError(f"column {name!r} holds fractions beside text, {both}; expected one kind of values")
     measured = _of_numbers(floats, rows)
     whole = frozenset[int]() if measured.fractions else _few(frozenset(int(value) for value in set(numbers)))
+    words = texts if measured.fractions or len(measured.numbers.values) > MAX_WHOLE_STATES else _few_words(texts)
+    cells = ((value, row) for row, value in enumerate(array.tolist()) if isinstance(value, str) and value in words)
     return replace(
-        measured, gaps=rows - len(present), texts=_few_texts(texts), whole=whole, truths=bool(truths), spelled=not texts
+        measured,
+        gaps=rows - len(present),
+        texts=_few_texts(texts),
+        whole=whole,
+        truths=bool(truths),
+        spelled=not texts,
+        words=tuple(counted_values(cells, lambda _: NO_NUMBER)) if words else (),
     )

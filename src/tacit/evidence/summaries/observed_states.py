@@ -15,12 +15,25 @@ from tacit.base.text import counted, listed, shown
 from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
+from tacit.evidence.states import MISSING_WORDS
 from tacit.model.elements.variable import Label, Variable
 
 DATES = "turn dates into numbers (in pandas: pd.to_datetime(column).dt.year), or leave the column out"
 DURATIONS = "turn durations into numbers (in pandas: column.dt.total_seconds()), or leave the column out"
 FRACTION, NUMBER = re.compile(r"[-+]?\d*[.,]\d+"), re.compile(r"[-+]?\d*[.,]?\d+")
 MIN_SPOILT, SPOILT_SHARE = 8, 0.6  # states that spell fractions from which a column is one of numbers
+GAP_WORDS = (MISSING_WORDS - {"none"}) | {
+    "?",
+    "-",
+    "--",
+    "n.a.",
+    "#n/a",
+    "missing",
+    "unknown",
+    "nil",
+    "<na>",
+}  # "none" is an answer
+MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 
 
@@ -36,13 +49,17 @@ class SpoiltNumbersWarning(UserWarning):
     """The numbers of a column became states, since some cells hold text, or since their fractions follow a comma."""
 
 
+class GapWordWarning(UserWarning):
+    """A word that often stands for a gap, such as "NA" or "?", became a state."""
+
+
 Counts = Callable[[str], NDArray[Any]]  # of a column: how many rows have each state
 
 
 def warn_of_states(variables: Collection[Variable], counts: Counts) -> None:
     """Warn of columns with states that may be one, and of columns with a single value."""
     _warn_of_similar_states(variables, counts)
-    _warn_of_spoilt_numbers(variables, counts)
+    _warn_of_gap_words(variables, _warn_of_spoilt_numbers(variables, counts), counts)
     _warn_of_constants(variables, counts)
 
 
@@ -70,25 +87,54 @@ def _warn_of_similar_states(variables: Collection[Variable], counts: Counts) -> 
         warn(f"states that differ only in case or spaces: {'; '.join(found)}; {remedy}", SimilarStatesWarning)
 
 
-def _warn_of_spoilt_numbers(variables: Collection[Variable], counts: Counts) -> None:
-    found = []
+def _warn_of_spoilt_numbers(variables: Collection[Variable], counts: Counts) -> set[str]:
+    """Warn of columns whose numbers are states, and return their names."""
+    found, spoilt = [], set[str]()
     for variable in variables:
-        texts = [label.strip() for label in variable.states if isinstance(label, str)]
-        numbers = [text for text in texts if FRACTION.fullmatch(text)]
-        if len(numbers) < max(MIN_SPOILT, SPOILT_SHARE * len(texts)):
+        if not _is_spoilt(variable):
             continue
+        spoilt.add(variable.name)
         others = [place for place, label in enumerate(variable.states) if not _spells_number(label)]
         rows = counts(variable.name)
         words = [f"{variable.states[place]!r} ({counted(rows[place])})" for place in others]
         beside = f" beside {listed(words)}" if words else " with a comma"
-        found.append(f"column {variable.name!r} has {len(texts) - len(others):,} numbers as states{beside}")
+        found.append(f"column {variable.name!r} has {variable.card - len(others):,} numbers as states{beside}")
     if found:
         remedy = "make the column numbers (in pandas: pd.to_numeric(column.str.replace(',', '.'), errors='coerce'))"
         warn(f"{'; '.join(found)}; {remedy}", SpoiltNumbersWarning)
+    return spoilt
+
+
+def _is_spoilt(variable: Variable) -> bool:
+    """Whether most states are numbers: fractions as text, or many whole numbers beside a few words."""
+    texts = [label.strip() for label in variable.states if isinstance(label, str)]
+    fractions = [text for text in texts if FRACTION.fullmatch(text)]
+    if len(fractions) >= max(MIN_SPOILT, SPOILT_SHARE * variable.card):
+        return True
+    words = sum(not _spells_number(label) for label in variable.states)
+    return 0 < words <= (1 - SPOILT_SHARE) * variable.card and variable.card - words > MAX_WHOLE_STATES
 
 
 def _spells_number(label: Label) -> bool:
-    return isinstance(label, str) and bool(NUMBER.fullmatch(label.strip()))
+    return not isinstance(label, str) or bool(NUMBER.fullmatch(label.strip()))
+
+
+def _warn_of_gap_words(variables: Collection[Variable], told: Collection[str], counts: Counts) -> None:
+    """Warn of states that are words for a gap, but in columns of which more has been `told`."""
+    found = []
+    for variable in variables:
+        words = [place for place, label in enumerate(variable.states) if _is_gap_word(label)]
+        if words and variable.name not in told:
+            rows = counts(variable.name)
+            named = listed([f"{variable.states[place]!r} ({counted(rows[place])})" for place in words])
+            found.append(f"column {variable.name!r} has {named}")
+    if found:
+        remedy = "where they are gaps, make them None (in pandas: column.replace('?', None))"
+        warn(f"states that may stand for a gap: {'; '.join(found)}; {remedy}", GapWordWarning)
+
+
+def _is_gap_word(label: Label) -> bool:
+    return isinstance(label, str) and label.strip().lower() in GAP_WORDS
 
 
 def _alike(variable: Variable) -> list[int]:

@@ -16,6 +16,7 @@ from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.io.bridges.onnx_densities import log_densities, scaled
 from tacit.io.bridges.onnx_graph import Graph, OnnxArrays, Traced
 from tacit.io.bridges.peers import is_safe, require
+from tacit.model.elements.variable import row_table
 from tacit.query.query import Query
 
 OPSET, IR_VERSION = 17, 8  # of 2022: ONNX Runtime 1.12 and later
@@ -33,7 +34,7 @@ def onnx_model(tac: Query) -> Any:
     if tac.asks_for_numbers:
         tac.require_query("ONNX model")
     onnx, query = require("onnx"), tac.variable
-    for name in tac.evidence:
+    for name in (*tac.evidence, *tac.per_row):
         if not is_safe(name):
             raise TacitError(f"evidence on {name!r}: an input's name cannot hold a NUL or a lone surrogate; rename it")
     model = onnx.helper.make_model(
@@ -51,6 +52,8 @@ def onnx_model(tac: Query) -> Any:
     }
     if numbers := _continuous(tac):
         about["columns"] = {name: tac.network.variable(name).columns for name in numbers}
+    if tac.per_row:
+        about["tables"] = {name: tac.network.parents(name) for name in tac.per_row}
     onnx.helper.set_model_props(model, {key: json.dumps(value) for key, value in about.items()})
     onnx.checker.check_model(model)
     return model
@@ -69,15 +72,22 @@ def _continuous(tac: Query) -> list[str]:
     return [name for name in tac.evidence if tac.network.variable(name).continuous]
 
 
+def _shape(tac: Query, name: str) -> tuple[int, ...]:
+    """The shape of a variable's table."""
+    return tuple(tac.network.variable(member).card for member in (*tac.network.parents(name), name))
+
+
 class _Export:
     """The translation of one program with its numbers."""
 
     def __init__(self, tac: Query, onnx: Any) -> None:
-        self._program, self._evidence, self._onnx = tac.program, tac.evidence, onnx
+        self._program, self._onnx = tac.program, onnx
         # these come as states, also where the program has likelihoods of them
         self._certain = frozenset(tac.always_known)
         self._cards = {name: len(tac.network.states(name)) for name in tac.evidence}
-        self._graph = Graph(onnx, tac.dtype, tac.evidence)
+        self._tables = {row_table(name): _shape(tac, name) for name in tac.per_row}
+        self._inputs = (*tac.evidence, *self._tables)
+        self._graph = Graph(onnx, tac.dtype, self._inputs)
         self._numbers = self._densities(tac)
         tables, gammas = tac.numbers()
         engine = NumpyEngine(tac.program, tables, gammas, tac.dtype)
@@ -98,7 +108,7 @@ class _Export:
         return {name: _Numbers(densities[name].dimension, *scaled(self._graph, own)) for name, own in logs.items()}
 
     def graph(self) -> Any:
-        """Inputs in the order of the query's evidence; outputs `posterior` and `log_evidence`."""
+        """Inputs in the order of the query's evidence, then tables; outputs `posterior` and `log_evidence`."""
         posterior, log_evidence = self._graph.fresh("posterior"), self._graph.fresh("log_evidence")
         needed = {self._program.joint}
         for i in range(self._program.joint, -1, -1):
@@ -109,8 +119,8 @@ class _Export:
         joint: Any = value.array  # (states, rows)
         if not isinstance(joint, Traced):
             rows: Any = [1]
-            if self._evidence:  # on variables of a single state only
-                rows = add("Shape", Traced(self._graph, self._evidence[0]), start=0, end=1)
+            if self._inputs:  # on variables of a single state only
+                rows = add("Shape", Traced(self._graph, self._inputs[0]), start=0, end=1)
             joint = self._graph.with_rows(joint[:, None], rows)
         total = add("ReduceSum", joint, [0], keepdims=0)
         add("Transpose", joint / total, perm=[1, 0], name=posterior)  # 0/0 is NaN
@@ -119,10 +129,12 @@ class _Export:
             exponent = numbers.scale + exponent
         add("Add", add("Log", total), exponent, name=log_evidence)
         outputs = [self._described(posterior, ["rows", self._program.outputs]), self._described(log_evidence, ["rows"])]
-        inputs = [self._input(name) for name in self._evidence]
+        inputs = [self._input(name) for name in self._inputs]
         return self._onnx.helper.make_graph(self._graph.nodes, "tacit", inputs, outputs, self._graph.tables)
 
     def _input(self, name: str) -> Any:
+        if name in self._tables:
+            return self._described(name, ["rows", *self._tables[name]])
         if name in self._certain:
             return self._described(name, ["rows"], np.dtype(np.int64))
         if name in self._numbers:
@@ -135,7 +147,10 @@ class _Export:
         return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(dtype or self._graph.dtype), shape)
 
     def _likelihoods(self, variable: str) -> Traced:
-        """The likelihoods (states, rows) of a variable."""
+        """The likelihoods (states, rows) of a variable, or the entries (entries, rows) of tables."""
+        if variable in self._tables:
+            by_row = self._graph.add("Reshape", Traced(self._graph, variable), [0, -1])
+            return self._graph.add("Transpose", by_row, perm=[1, 0])
         if variable in self._numbers:
             return self._numbers[variable].likelihoods
         if variable in self._certain:

@@ -63,6 +63,9 @@ def check_classical(net: Network, peer: str) -> None:
     for node in net.testing_nodes[:1]:
         remedy = "net.select(evidence) gives the classical network that one row of evidence selects"
         raise NetworkError(f"node {node!r} is testing, which {peer} cannot hold; {remedy}")
+    for node in net.value_nodes:
+        remedy = "give it net.without_values(); tacit.save keeps them in JSON"
+        raise NetworkError(f"{node!r} is a value node, and the bridge to {peer} takes random variables only; {remedy}")
     for node in net.continuous[:1]:
         remedy = "give it bins= and a table for the bridge; tacit.save keeps it in JSON"
         raise NetworkError(f"node {node!r} has a density, and the bridge to {peer} takes tables only; {remedy}")

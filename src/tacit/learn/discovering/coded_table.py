@@ -23,7 +23,6 @@ from tacit.evidence.read import named_columns
 from tacit.evidence.summaries.column_summary import ColumnSummary, summary_of
 from tacit.evidence.summaries.discretizing import METHODS, How, warn_of_default_bins
 from tacit.evidence.tables.csv_parquet import CSV, FileTable, open_table
-from tacit.evidence.tables.messages import in_file
 from tacit.learn.discovering.excluding import checked_exclude, without
 from tacit.learn.estimating.sources import RowBatch, Spooled, is_stream, row_batches
 from tacit.model.elements.intervals import Edges
@@ -115,7 +114,7 @@ def coded_table(rows: Any, weights: Any = None, bins: Bins = None, exclude: Iter
         try:
             net = network_of(summaries_of(_tables(source, spool), weights), bins)
         except EvidenceError as error:
-            raise in_file(error, source.name) if isinstance(source, FileTable) else error from None
+            raise error.at(source.name) if isinstance(source, FileTable) else error from None
         gathered = GatheredRows(weights is not None)
         for batch in row_batches(net, source if spool is None else iter(spool), weights):
             gathered.add(net, batch)

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from tacit.base.archive import Arrays, require
 from tacit.base.floats import Floats
-from tacit.learn.checkpoint import Arrays, fingerprint, is_number, is_whole, list_of, read, require, write
+from tacit.learn.checkpoint import fingerprint, is_number, is_whole, list_of, read, write
 from tacit.learn.discovering.coded_table import CodedTable
 from tacit.learn.discovering.constraints import Mask
 from tacit.learn.discovering.equivalence import directed_edges

@@ -9,8 +9,8 @@ import numpy as np
 from tacit.base.errors import TooLargeError
 from tacit.learn.discovering.constraints import Mask
 from tacit.model.graph import in_topological_order
+from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 
 CHEAP = CompileOptions(effort="low")

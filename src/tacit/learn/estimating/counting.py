@@ -10,34 +10,32 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import cached_property, partial, reduce
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
-from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.compiler.program import Program
+from tacit.compiler.prune import relevant
 from tacit.engines import engine_for_many_passes
-from tacit.engines.engine import Engine, Sweep
+from tacit.engines.draws import Draws
+from tacit.engines.engine import Engine, Sweep, WeightedRows
 from tacit.engines.results import Array, Results
-from tacit.evidence.column import blocks
 from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.estimating.density_forms import expected_moments, log_likelihood
-from tacit.learn.estimating.expected_counts import ExpectedCounts, Tables
-from tacit.learn.estimating.first_pass import RowTotals, ScannedRows
+from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers, Tables, added
+from tacit.learn.estimating.families import Families
+from tacit.learn.estimating.first_pass import RowTotals, ScannedRows, codes_of
 from tacit.learn.estimating.moments import Moments
-from tacit.learn.estimating.sources import RowBatch
-from tacit.learn.estimating.units import log_sum
+from tacit.learn.estimating.sources import RowBatch, gathered, merged
+from tacit.learn.estimating.units import Key, log_sum
 from tacit.learn.partitions import Broadcast, Distributed
-from tacit.model.cpt import THRESHOLDS
-from tacit.model.densities import AnyDensity
+from tacit.model.cpt import CPT
 from tacit.query.network import Network
-from tacit.query.query import Query, compiled
-
-Densities = Mapping[str, AnyDensity]
+from tacit.query.query import DEFAULTS, Query, compiled
 
 # Without tests, all numbers are at most 1, and none makes another larger: what underflows changes the probability of a
 # row by 2**-1074 at most, and 2**30 such losses by 2**-1044. Beside a probability of 2**-700, and a weight of 2**-40,
@@ -45,10 +43,7 @@ Densities = Mapping[str, AnyDensity]
 MIN_TRUSTED_EXPONENT, MIN_TRUSTED_WEIGHT = -700, 2.0**-40
 NEVER_TRUSTED = 1  # no probability is 2**1
 NEGLIGIBLE = 1e-70  # times all rows
-
-
-def _add_each(first: Sequence[ExpectedCounts], second: Sequence[ExpectedCounts]) -> list[ExpectedCounts]:
-    return [a + b for a, b in zip(first, second, strict=True)]
+MAX_KEPT_ROWS = 2**18  # of a stream that stay in memory, if equal ones are merged
 
 
 def _totals_of(rows: ScannedRows, number: int | None) -> RowTotals:
@@ -72,29 +67,29 @@ class ExpectationStep:
         """The count of a parent state below which it may be due to underflow alone."""
         return NEGLIGIBLE * self.totals.rows if self.incomplete else 0.0
 
-    def counts(self, nets: Sequence[Network]) -> list[ExpectedCounts]:
-        """The counts of all rows, with the numbers of each network."""
-        counts = self.totals.complete
-        moments = self._complete_moments
-        complete = [ExpectedCounts(counts, self._complete_log_likelihood(net), moments=moments) for net in nets]
+    def counts(self, numbers: Numbers) -> ExpectedCounts:
+        """The counts of all rows, with each of several sets of numbers."""
+        complete = self._complete(numbers)
         if not self.incomplete:
             return complete
         parameters = self._query.get().program.parameters
-        numbers = [{(node, part): net.cpt(node).parts()[part] for node, part in parameters} for net in nets]
-        densities = [{name: net.density(name) for name in net.continuous} for net in nets]
-        both = list(zip(numbers, densities, strict=True))
-        learned = frozenset(self.totals.densities)
-        work = partial(_expected_in_part, query=self._query, numbers=both, seen=self.totals.seen, learned=learned)
-        totals = self.scanned.sum(work, _add_each)
-        return [
-            counted + replace(expected, tables={key: tables[key] * table for key, table in expected.tables.items()})
-            for counted, tables, expected in zip(complete, numbers, totals, strict=True)
-        ]
+        tables = {key: table for key, table in numbers.draws.tables.items() if key in parameters}
+        read = Numbers(Draws(len(numbers), tables), numbers.densities)
+        work = partial(_expected_in_part, query=self._query, numbers=read, learned=frozenset(self.totals.densities))
+        incomplete: ExpectedCounts = self._rows.sum(work, operator.add)
+        return complete + incomplete
 
-    def _complete_log_likelihood(self, net: Network) -> float:
-        logs = [log_sum(table, net.table(name)) for (name, _), table in self.totals.complete.items()]
-        logs += [log_likelihood(net.density(name), moments) for name, moments in self._complete_moments.items()]
-        return sum(logs, self.totals.fixed)
+    def _complete(self, numbers: Numbers) -> ExpectedCounts:
+        """What complete rows count for, and others in the tables that they are complete for."""
+        sets, known = len(numbers), added(self.totals.complete, self._known)
+        logs = np.full(sets, self.totals.fixed)
+        for key, counts in known.items():
+            table = numbers.draws.tables.get(key)
+            logs += log_sum(counts, self.structure.table(key[0])[None] if table is None else table)
+        for name, moments in self._complete_moments.items():
+            logs += [log_likelihood(densities[name], moments) for densities in numbers.densities]
+        tables = {key: np.broadcast_to(own, (sets, *own.shape)) for key, own in known.items()}
+        return ExpectedCounts(tables, logs, [self._complete_moments] * sets)
 
     @cached_property
     def _complete_moments(self) -> dict[str, Moments]:
@@ -103,64 +98,184 @@ class ExpectationStep:
         return {name: totals.complete for name, totals in by_density if totals.complete.weight.any()}
 
     @cached_property
+    def _known(self) -> Tables:
+        """The counts, in the incomplete rows, of the tables whose variables are observed in all of these."""
+        names = self._with_known_families()
+        if not names:
+            return {}
+        found: Tables = self.scanned.sum(partial(_known_in_part, structure=self.structure, names=names), added)
+        impossible = any((counts[self.structure.table(name) == 0] > 0).any() for (name, _), counts in found.items())
+        return {} if impossible else found  # which the others find out, and in which row
+
+    def _with_known_families(self) -> list[str]:
+        """The nodes with plain tables that are observed in all incomplete rows, and so are their parents.
+
+        None where tests select tables, which may see them; states that densities depend on are needed as likelihoods.
+        """
+        nodes = relevant(self.structure, self.totals.seen) if self.incomplete else ()
+        if any(self.structure.cpt(name).testing for name in nodes):
+            return []
+        whole = {
+            parent for name in nodes if name in self.structure.continuous for parent in self.structure.parents(name)
+        }
+        observed = set(self._observed)
+        return [
+            name
+            for name in nodes
+            if observed.issuperset((name, *self.structure.parents(name)))
+            and name not in whole
+            and isinstance(self.structure.cpt(name), CPT)
+        ]
+
+    @property
+    def _observed(self) -> list[str]:
+        """The variables that are observed in all incomplete rows."""
+        return [name for name, batches in self.totals.certain.items() if batches == self.totals.batches]
+
+    @cached_property
+    def _rows(self) -> Distributed[IncompleteRows]:
+        return self.scanned.map(partial(_incomplete, names=frozenset(self._query.get().question.evidence)))
+
+    @cached_property
     def _query(self) -> Broadcast[Query]:
-        """The query of the evidence; variables observed in every row are indexed, which is far cheaper."""
-        certain, seen = self.totals.certain, self.totals.seen
-        hard = [name for name, batches in certain.items() if batches == self.totals.batches]
-        soft = [name for name in certain if name in seen and name not in hard]
-        query = compiled(Query, self.structure, None, soft, hard)
+        """The query of the evidence without the tables that are counted.
+
+        Variables observed in every row are indexed, which is far cheaper. Where their tables are counted, they are set.
+        """
+        counted, observed = {name for name, _ in self._known}, self._observed
+        rest = [name for name in relevant(self.structure, self.totals.seen) if name not in counted]
+        parents = {parent for name in rest for parent in self.structure.parents(name)}
+        hard = [name for name in observed if name not in counted]
+        soft = [name for name in self.totals.certain if name in self.totals.seen and name not in observed]
+        options = replace(DEFAULTS, do=tuple(name for name in observed if name in counted and name in parents))
+        query = compiled(Query, self.structure, None, soft, hard, options)
         engine = engine_for_many_passes(query.program, self.totals.count)
         return self.scanned.broadcast(query.with_network(query.network, engine=engine))
 
 
+def _known_in_part(rows: ScannedRows, number: int | None, *, structure: Network, names: list[str]) -> Tables:
+    """The weight of the incomplete rows of a part in the entries of some tables."""
+    families, counts = Families(structure, names), dict[Key, Floats]()
+    for batch in rows.buffer:
+        codes = [codes_of(batch.columns[name], batch.rows) for name in families.variables]
+        own = families.counts(codes, batch.weights)
+        counts = added(counts, {(name, "table"): table for name, table in zip(names, own, strict=True)})
+    return counts
+
+
+@dataclass(eq=False)
+class Block:
+    """Some rows, and the same for an engine, once it is known what density their numbers have."""
+
+    batch: RowBatch
+    data: WeightedRows | None = None
+
+
+class IncompleteRows:
+    """The incomplete rows of a part in blocks: in memory those that are few, or were there, once if they are equal."""
+
+    def __init__(self, rows: ScannedRows, names: frozenset[str]) -> None:
+        self.rows, self._names = rows, names
+        self._merged = self._in_memory()
+        self._kept: list[Block] | None = None
+
+    def _in_memory(self) -> list[RowBatch] | None:
+        """The rows with the columns that count; None where there are too many."""
+        if isinstance(self.rows.buffer, list):
+            return [merged(batch.only(self._names)) for batch in self.rows.buffer]
+        kept: list[RowBatch] = []
+        for batch in self.rows.buffer:
+            kept.append(merged(batch.only(self._names)))
+            if sum(own.rows for own in kept) > MAX_KEPT_ROWS:
+                kept = [merged(own) for own in gathered(kept, MAX_KEPT_ROWS)]
+                if sum(own.rows for own in kept) > MAX_KEPT_ROWS:
+                    return None
+        return kept
+
+    def blocks(self, size: int) -> Iterable[Block]:
+        """Blocks of at most so many rows."""
+        if self._kept is None and self._merged is not None:
+            self._kept = [Block(some) for batch in self._merged for some in batch.blocks(size)]
+        if self._kept is not None:
+            return self._kept
+        return (Block(some) for batch in self.rows.buffer for some in batch.only(self._names).blocks(size))
+
+
+def _incomplete(rows: ScannedRows, number: int | None, *, names: frozenset[str]) -> IncompleteRows:
+    return IncompleteRows(rows, names)
+
+
 def _expected_in_part(
-    rows: ScannedRows,
-    number: int | None,
-    *,
-    query: Broadcast[Query],
-    numbers: Sequence[tuple[Tables, Densities]],
-    seen: frozenset[str],
-    learned: frozenset[str],
-) -> list[ExpectedCounts]:
-    """The log-likelihood of the incomplete rows of a part, with several sets of numbers, and its derivatives by all."""
-    if not rows.totals.batches:
-        return [ExpectedCounts() for _ in numbers]
-    engine = query.get().engine().runner(rows.totals.count, Sweep.FORWARD, Sweep.HELD).clone()
-    totals = []
-    for tables, densities in numbers:
-        engine.update(tables, {})
-        try:
-            counts = (_expected(batch.only(seen), engine, densities, learned) for batch in rows.buffer)
-            totals.append(reduce(operator.add, counts))
-        except EvidenceError as error:  # whether that is the end, depends on the numbers
-            placed = error if number is None else in_partition(error, number)
-            totals.append(ExpectedCounts({}, -math.inf, placed))
-    return totals
+    rows: IncompleteRows, number: int | None, *, query: Broadcast[Query], numbers: Numbers, learned: frozenset[str]
+) -> ExpectedCounts:
+    """The counts of the incomplete rows of a part."""
+    total, scanned = ExpectedCounts.none(len(numbers)), rows.rows.totals
+    if not scanned.batches:
+        return total
+    engine = query.get().engine().runner(scanned.count, Sweep.FORWARD, Sweep.HELD).clone()
+    counting = Counting(engine, numbers, learned)
+    for block in rows.blocks(engine.gradient_chunk):
+        total += counting.of(block)
+    if number is None:
+        return total
+    return replace(total, impossible={i: in_partition(error, number) for i, error in total.impossible.items()})
 
 
-def _expected(batch: RowBatch, engine: Engine, densities: Densities, learned: frozenset[str]) -> ExpectedCounts:
-    """The log-likelihood of a batch, its derivatives by all tables, and the moments of `learned` densities."""
-    total, least = ExpectedCounts(), _trusted_from(engine.program, batch.weights)
-    for place, block in blocks(batch.columns, batch.rows, engine.gradient_chunk):
-        columns = bound(block.columns, densities)
-        weights = batch.weights[place]
+class Counting:
+    """The counts of rows with several sets of numbers: at once where the engine can, and else of one after the other.
+
+    Derivatives by the tables, times their entries, are counts.
+    """
+
+    def __init__(self, engine: Engine, numbers: Numbers, learned: frozenset[str]) -> None:
+        self._engine, self._numbers, self._learned = engine, numbers, learned
+
+    def of(self, block: Block) -> ExpectedCounts:
+        """The counts of some rows, their log-likelihood, and the moments of `learned` densities."""
+        batch, sets = block.batch, range(len(self._numbers))
+        if any(column.variable.name in self._learned for column in density_columns(batch.columns)):
+            return ExpectedCounts.stacked([self._alone(i, batch) for i in sets])
+        if block.data is None:
+            columns, least = (
+                bound(batch.columns, self._numbers.densities[0]),
+                _trusted_from(self._engine.program, batch.weights),
+            )
+            block.data = WeightedRows(columns, batch.rows, batch.weights, least)
+        sums = self._engine.log_sums(block.data, self._numbers.draws)
+        if sums is None:
+            return ExpectedCounts.stacked([self._alone(i, batch) for i in sets])
+        scale = float((batch.weights * scale_of(block.data.columns, batch.rows)).sum())
+        tables = {key: np.multiply(self._numbers.draws.tables[key], own) for key, own in sums.tables.items()}
+        found = ExpectedCounts(tables, sums.logs + scale, [{} for _ in sets])
+        if not sums.doubtful.any():
+            return found
+        return ExpectedCounts.stacked([self._alone(i, batch) if sums.doubtful[i] else found.take([i]) for i in sets])
+
+    def _alone(self, i: int, block: RowBatch) -> ExpectedCounts:
+        """The same with one set of numbers, row by row where digits may be lost."""
+        engine, weights = self._engine, block.weights
+        tables, slopes = self._numbers.draws.of(i)
+        engine.update(tables, slopes)
+        columns = bound(block.columns, self._numbers.densities[i])
         counted = weights > 0
 
-        def seeds_of(result: Results, place: slice = place, weights: Floats = weights) -> Floats:
-            mantissa, counted = result.joint[0], weights > 0
-            for row in np.flatnonzero((mantissa <= 0) & counted)[:1].tolist():
-                raise batch.impossible(place.start + row)
-            seeds: Floats = np.divide(weights, mantissa, out=np.zeros(len(weights)), where=counted)
+        def seeds_of(result: Results) -> Floats:
+            mantissa = result.joint[0]
+            where = counted & (mantissa > 0)
+            seeds: Floats = np.divide(weights, mantissa, out=np.zeros(block.rows), where=where)
             return seeds
 
+        least = _trusted_from(engine.program, weights)
         result, gradients = engine.trusting_gradients(columns, block.rows, least, seeds_of)
+        bad = np.flatnonzero((result.joint[0] <= 0) & counted)
+        for row in bad[[block.numbers[bad].argmin()]].tolist() if bad.size else ():
+            return ExpectedCounts({}, np.array([-math.inf]), [{}], {0: block.impossible(row)})
         logs = np.log(result.joint[0], out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         logs += scale_of(columns, block.rows)
-        tables = {key: derivative for key, derivative in gradients.tables.items() if key[1] != THRESHOLDS}
-        numbers = [column for column in density_columns(columns) if column.variable.name in learned]
-        moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in numbers}
-        total += ExpectedCounts(tables, float((weights * logs).sum()), moments=moments)
-    return total
+        counts = {key: (tables[key] * own)[None] for key, own in gradients.tables.items() if key in tables}
+        found = [column for column in density_columns(columns) if column.variable.name in self._learned]
+        moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in found}
+        return ExpectedCounts(counts, np.array([float((weights * logs).sum())]), [moments])
 
 
 def _moments(column: DensityColumn, derivatives: Mapping[str, Array], weights: Floats) -> Moments:

@@ -118,7 +118,7 @@ class FreeDensity:
         mean = np.where(labelled, self.seen.complete.mean, self.seen.mean + seeds * self.seen.spread)
         if isinstance(self.given, Poisson):  # a component that starts from a count of 0 would never get another one
             mean = np.maximum(mean, LEAST_START * self.seen.mean)
-        return self._vector(_chosen(self.unset, self._parts(mean, self._whole_cov), self._flat_parts(self.given)))
+        return self._vector(_chosen(self.unset, self.parts(mean, self.whole_cov), self._flat_parts(self.given)))
 
     def density(self, numbers: Floats) -> AnyDensity:
         """The density with such numbers."""
@@ -127,20 +127,22 @@ class FreeDensity:
 
     def maximised(self, moments: Mapping[str, Moments], now: Floats, negligible: float) -> Floats:
         """The most probable numbers; a component of negligible weight stays, or is the whole column if it was unset."""
-        assert self.seen is not None
-        own = sum((moments[name] for name in self.names if name in moments), _nothing(self.given))
-        own = own.where(own.weight >= negligible) + self.seen.prior
-        before = self.density(now)
+        own, before = self.gathered(moments, negligible), self.density(now)
         reached = own.weight > 0
-        mean = np.where(self._mean_is_free & reached[:, None], own.mean, locations(before))
+        mean = np.where(self.mean_is_free & reached[:, None], own.mean, locations(before))
         off = own.mean - mean
-        made = self._parts(mean, own.cov + off[:, :, None] * off[:, None, :])
+        made = self.parts(mean, own.cov + off[:, :, None] * off[:, None, :])
         kept = self._flat_parts(before)
         if not reached.all():
-            whole = np.broadcast_to(self.seen.mean, mean.shape)
+            whole = np.broadcast_to(self.whole.mean, mean.shape)
             gone = {part: gap & ~_like(reached, gap) for part, gap in self.unset.items()}
-            kept = _chosen(gone, self._parts(whole, self._whole_cov), kept)
+            kept = _chosen(gone, self.parts(whole, self.whole_cov), kept)
         return self._vector(_chosen({part: own & _like(reached, own) for part, own in self.free.items()}, made, kept))
+
+    def gathered(self, moments: Mapping[str, Moments], negligible: float) -> Moments:
+        """The moments of all nodes together, with those of the prior; a component of negligible weight has none."""
+        own = sum((moments[name] for name in self.names if name in moments), _nothing(self.given))
+        return own.where(own.weight >= negligible) + self.whole.prior
 
     def log_prior(self, numbers: Floats) -> float:
         """The logarithm of the prior, up to a constant: the log-likelihood of the rows that it stands for."""
@@ -161,30 +163,38 @@ class FreeDensity:
         return np.flatnonzero(learned & (np.abs(least - 1) <= AT_FLOOR)).tolist()
 
     @cached_property
-    def _mean_is_free(self) -> Mask:
+    def mean_is_free(self) -> Mask:
         return next(iter(self.free.values())).reshape(self.given.components, self.given.dimension)
 
     @property
-    def _whole_cov(self) -> Floats:
-        """The covariance of all columns (components, columns, columns), as if they did not vary together."""
+    def whole(self) -> Seen:
+        """What the rows say of the density before EM."""
         assert self.seen is not None
-        return np.broadcast_to(np.diag(self.seen.spread**2), (self.given.components, *[len(self.seen.spread)] * 2))
+        return self.seen
+
+    @property
+    def whole_cov(self) -> Floats:
+        """The covariance of all columns (components, columns, columns), as if they did not vary together."""
+        spread = self.whole.spread
+        return np.broadcast_to(np.diag(spread**2), (self.given.components, *[len(spread)] * 2))
 
     @property
     def _scales(self) -> Floats:
-        assert self.seen is not None
-        return self.seen.spread[:, None] * self.seen.spread
+        return self.whole.spread[:, None] * self.whole.spread
 
     @property
     def _least_rate(self) -> float:
-        assert self.seen is not None
-        return FLOOR * (float(self.seen.mean[0]) or 1.0)
+        return FLOOR * (float(self.whole.mean[0]) or 1.0)
 
-    def _parts(self, mean: Floats, cov: Floats) -> dict[str, Floats]:
+    def parts(self, mean: Floats, cov: Floats) -> dict[str, Floats]:
         """The parts that belong to means and covariances, of which none is too small."""
         if isinstance(self.given, Poisson):
             return {"rate": np.maximum(mean[:, 0], self._least_rate)}
-        return parts_of(self.given, mean, _raised(cov / self._scales) * self._scales)
+        return parts_of(self.given, mean, self.raised(cov))
+
+    def raised(self, cov: Floats) -> Floats:
+        """Covariances (components, d, d), none of which is too small."""
+        return _raised(cov / self._scales) * self._scales
 
     def _flat_parts(self, density: AnyDensity) -> dict[str, Floats]:
         return {part: density.flat(part) for part in self.free}

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tacit.base.archive import Arrays, require
 from tacit.base.floats import Floats
-from tacit.learn.checkpoint import Arrays, is_number, list_of, read, require, vector, write
+from tacit.learn.checkpoint import is_number, list_of, read, vector, write
 from tacit.learn.estimating.counting import ExpectationStep
 from tacit.learn.estimating.estimable import Estimable
 from tacit.learn.estimating.expected_counts import ExpectedCounts
@@ -26,13 +27,32 @@ FORMAT = "tacit-estimate-2"
 
 @dataclass(frozen=True, eq=False)
 class EMRun:
-    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`)."""
+    """One start: its numbers, the log-likelihood before each iteration and now, and with the prior (`objective`).
+
+    `counted` has the counts of several sets of numbers, and which of them are these, once that is known; no file does.
+    """
 
     numbers: Floats
     history: list[float] = field(default_factory=list)
     log_likelihood: float = math.nan
     objective: float = -math.inf
     converged: bool = False
+    counted: tuple[ExpectedCounts, int] | None = None
+
+
+class Measured(NamedTuple):
+    """The counts with several sets of numbers, and their log-likelihoods with the prior (sets,)."""
+
+    counts: ExpectedCounts
+    objectives: Floats
+
+    def levels(self, place: int) -> tuple[float, float]:
+        """The log-likelihood of one set, without and with the prior."""
+        return float(self.counts.log_likelihood[place]), float(self.objectives[place])
+
+    def take(self, sets: Sequence[int]) -> Measured:
+        """Those of some sets of numbers."""
+        return Measured(self.counts.take(sets), self.objectives[sets])
 
 
 def best(runs: Sequence[EMRun]) -> EMRun:
@@ -55,41 +75,55 @@ class EM:
 
     def run(self, runs: list[EMRun], after: Callable[[], None]) -> None:
         """Continue runs, in place, to their end; complete rows need one iteration. `after` is called after each."""
-        measured: dict[int, ExpectedCounts] = {}
-        negligible = self.expectation.negligible
-        while active := self.active(runs):
-            if fresh := [i for i in active if i not in measured]:
-                measured |= zip(fresh, self._measured([runs[i].numbers for i in fresh]), strict=True)
-                for error in [error for i in fresh if (error := measured[i].impossible)]:
-                    raise error
-            numbers = [self.estimable.maximised(measured[i], runs[i].numbers, negligible) for i in active]
-            for i, new, counts in zip(active, numbers, self._measured(numbers), strict=True):
-                runs[i] = self._next(runs[i], measured[i], new, counts)
-                measured[i] = counts
+        active = self.active(runs)
+        if not active:
+            return
+        numbers, negligible = np.stack([runs[i].numbers for i in active]), self.expectation.negligible
+        now = self._measured(numbers)
+        for first in sorted(now.counts.impossible)[:1]:
+            raise now.counts.impossible[first]
+        while active:
+            before, numbers = now, self.estimable.maximised(now.counts, numbers, negligible)
+            now = self._measured(numbers)
+            for place, i in enumerate(active):
+                runs[i] = self._next(runs[i], place, before, numbers[place], now)
             after()
+            left = self.active(runs)
+            for i in set(active).difference(left):
+                runs[i] = replace(runs[i], counted=(self.counts(runs[i]), 0))  # without those of the others
+            if len(left) < len(active):
+                places = [active.index(i) for i in left]
+                active, numbers, now = left, numbers[places], now.take(places)
+
+    def counts(self, run: EMRun) -> ExpectedCounts:
+        """The counts with the numbers of a run, as the only set; an error if a row is impossible."""
+        counts, place = run.counted or (self._measured(run.numbers[None]).counts, 0)
+        if place in counts.impossible:
+            raise counts.impossible[place]
+        return counts.take([place])
 
     def active(self, runs: Sequence[EMRun]) -> list[int]:
         """The starts that go on."""
         return [i for i, run in enumerate(runs) if not run.converged and len(run.history) < self.options.steps]
 
-    def _measured(self, several: Sequence[Floats]) -> list[ExpectedCounts]:
-        return self.expectation.counts([self.estimable.filled(numbers) for numbers in several])
+    def _measured(self, several: Floats) -> Measured:
+        counts = self.expectation.counts(self.estimable.numbers(several))
+        return Measured(counts, counts.log_likelihood + self.estimable.log_prior(several))
 
-    def _next(self, run: EMRun, before: ExpectedCounts, numbers: Floats, counts: ExpectedCounts) -> EMRun:
+    def _next(self, run: EMRun, place: int, before: Measured, numbers: Floats, now: Measured) -> EMRun:
         """The run after one more iteration; it has converged where the log-likelihood no longer grows.
 
         Where there are tests, it may fall: with new numbers other tests may hold, whose tables may even exclude some
         row. Then the run ends with the numbers before.
         """
-        history = [*run.history, before.log_likelihood]
         tolerance = self.options.tolerance
-        old = before.log_likelihood + self.estimable.log_prior(run.numbers)
-        new = counts.log_likelihood + self.estimable.log_prior(numbers)
+        (before_log, old), (log_likelihood, new) = before.levels(place), now.levels(place)
+        history = [*run.history, before_log]
         if new == -math.inf or (new < old and tolerance):
-            return EMRun(run.numbers, history, history[-1], old, converged=True)
+            return EMRun(run.numbers, history, before_log, old, True, (before.counts, place))
         gained = new - old > tolerance * abs(new)
         converged = not self.expectation.incomplete or (tolerance > 0 and not gained)
-        return EMRun(numbers, history, counts.log_likelihood, new, converged)
+        return EMRun(numbers, history, log_likelihood, new, converged, (now.counts, place))
 
 
 def write_runs(path: Path, key: str, runs: Sequence[EMRun]) -> None:

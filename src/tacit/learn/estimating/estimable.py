@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from copy import copy
 from typing import Self
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
-from tacit.base.lru import LRUCache
 from tacit.base.warnings import warn
+from tacit.engines.draws import Draws
 from tacit.learn.estimating.density_totals import DensityTotals, RowSample
 from tacit.learn.estimating.density_units import CollapsedDensityWarning, FreeDensity
-from tacit.learn.estimating.expected_counts import ExpectedCounts
+from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers
 from tacit.learn.estimating.seeding import seeds
-from tacit.learn.estimating.units import Causes, FreeTable, causes_of
+from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
 from tacit.model.densities import BaseDensity
@@ -35,7 +35,6 @@ class Estimable:
         self.network, self._prior = net, prior
         self.units: list[Unit] = []
         self._sample: RowSample | None = None
-        self._recent: LRUCache[Network] = LRUCache(2)
         members: dict[str, list[str]] = {}
         for name in net.variables:
             cpt = net.cpt(name)
@@ -80,7 +79,7 @@ class Estimable:
             unit.looked(totals, self.network, self._prior) if isinstance(unit, FreeDensity) else unit
             for unit in self.units
         ]
-        knowing._sample, knowing._recent = sample, LRUCache(2)
+        knowing._sample = sample
         return knowing
 
     def start(self, rng: np.random.Generator) -> Floats:
@@ -107,19 +106,27 @@ class Estimable:
         return list(groups.values())
 
     def maximised(self, counts: ExpectedCounts, now: Floats, negligible: float) -> Floats:
-        """The M-step: the most probable numbers, given counts and prior; less than `negligible` is no count."""
-        return np.concatenate(
-            [
-                unit.maximised(counts.moments, vector, negligible)
-                if isinstance(unit, FreeDensity)
-                else unit.maximised(counts.tables, vector, negligible)
-                for unit, vector in self._split(now)
-            ]
-        )
+        """The M-step for several sets of numbers (sets, numbers): the most probable ones, given counts and prior.
+
+        Less than `negligible` is no count.
+        """
+        made = []
+        for unit, own in self.split(now):
+            if isinstance(unit, FreeTable):
+                made.append(unit.maximised(counts.tables, own, negligible))
+                continue
+            vectors = []
+            for i, vector in enumerate(own):
+                if isinstance(unit, Causes):
+                    vectors.append(unit.maximised(counts.tables_of(i, unit.node), vector, negligible))
+                else:
+                    vectors.append(unit.maximised(counts.moments[i], vector, negligible))
+            made.append(np.stack(vectors))
+        return np.concatenate(made, axis=1)
 
     def warn_collapsed(self, numbers: Floats) -> None:
         """Warn of densities whose variance was raised."""
-        for unit, vector in self._split(numbers):
+        for unit, vector in self.split(numbers):
             if not isinstance(unit, FreeDensity) or not (components := unit.collapsed(vector)):
                 continue
             name, part, states = unit.names[0], list(unit.free)[-1], ""
@@ -133,18 +140,35 @@ class Estimable:
             remedy = "too few rows, or equal ones, belong there: give a prior=, give its numbers, or merge states"
             warn(f"{problem}; {remedy}", CollapsedDensityWarning)
 
-    def log_prior(self, numbers: Floats) -> float:
-        """The logarithm of the prior, up to a constant."""
-        return sum(unit.log_prior(vector) for unit, vector in self._split(numbers))
+    def log_prior(self, several: Floats) -> Floats:
+        """The logarithms of the prior, up to a constant, of several sets of numbers (sets,)."""
+        total = np.zeros(len(several))
+        for unit, own in self.split(several):
+            total += unit.log_prior(own) if isinstance(unit, FreeTable) else [unit.log_prior(vector) for vector in own]
+        return total
+
+    def numbers(self, several: Floats) -> Numbers:
+        """Several sets of numbers (sets, numbers) as tables and densities."""
+        tables: dict[Key, Floats] = {}
+        fixed = {name: self.network.density(name) for name in self.network.continuous}
+        densities = [dict(fixed) for _ in several]
+        for unit, own in self.split(several):
+            if isinstance(unit, FreeTable):
+                table = own.reshape(-1, *unit.given.shape)
+                tables |= dict.fromkeys(unit.keys, table)
+            elif isinstance(unit, Causes):
+                parts = [unit.filled(vector).parts() for vector in own]
+                tables |= {(unit.node, part): np.stack([p[part] for p in parts]) for part in parts[0]}
+            else:
+                for found, vector in zip(densities, own, strict=True):
+                    found |= dict.fromkeys(unit.names, unit.density(vector))
+        return Numbers(Draws(len(several), tables), densities)
 
     def filled(self, numbers: Floats) -> Network:
         """The network with such numbers."""
-        return self._recent.get(numbers.tobytes(), lambda: self._made(numbers))
-
-    def _made(self, numbers: Floats) -> Network:
         cpts: dict[str, AnyCPT] = {}
         tables: dict[str, dict[str, Floats]] = {}
-        for unit, vector in self._split(numbers):
+        for unit, vector in self.split(numbers):
             if isinstance(unit, Causes):
                 cpts[unit.node] = unit.filled(vector)
                 continue
@@ -163,9 +187,12 @@ class Estimable:
             cpts[name] = cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
-    def _split(self, numbers: Floats) -> list[tuple[Unit, Floats]]:
-        ends = np.cumsum([unit.size for unit in self.units])[:-1]
-        return list(zip(self.units, np.split(numbers, ends), strict=True))
+    def split(self, numbers: Floats) -> Iterator[tuple[Unit, Floats]]:
+        """Each unit with its numbers, which are the last axis."""
+        start = 0
+        for unit in self.units:
+            yield unit, numbers[..., start : start + unit.size]
+            start += unit.size
 
     def _tables(self, names: list[str]) -> list[FreeTable]:
         """The tables of a node, and of those that are tied to it."""

@@ -27,10 +27,11 @@ LOADING_WORK, COMPILING_WORK = 30_000_000, 300_000_000
 
 
 class Families:
-    """The tables of some nodes, all of whose parents are among them, one after the other."""
+    """The tables of some nodes, one after the other, and the `variables` that they are about."""
 
     def __init__(self, net: Network, names: Sequence[str]) -> None:
-        self.place = {name: i for i, name in enumerate(names)}
+        self.variables = list(dict.fromkeys((*names, *(parent for name in names for parent in net.parents(name)))))
+        self.place = {name: i for i, name in enumerate(self.variables)}
         self.members = [[self.place[n] for n in (*net.parents(name), name)] for name in names]
         self.shapes = [net.table(name).shape for name in names]
 

@@ -116,7 +116,7 @@ class FirstPass:
         if not names:
             return {}
         families = Families(self.structure, names)
-        codes = [_codes(batch.columns[name], batch.rows) for name in names]
+        codes = [codes_of(batch.columns[name], batch.rows) for name in names]
         weights = np.zeros(0) if (batch.weights == 1).all() else batch.weights
         tables = {}
         for name, counts in zip(names, families.counts(codes, weights, before), strict=True):
@@ -172,11 +172,11 @@ class FirstPass:
         """The joint state of the parents in complete rows."""
         components = np.zeros(batch.rows, dtype=np.int64)
         for parent in self.structure.parents(name):
-            components = components * self.structure.variable(parent).card + _codes(batch.columns[parent], batch.rows)
+            components = components * self.structure.variable(parent).card + codes_of(batch.columns[parent], batch.rows)
         return components
 
 
-def _codes(column: Column, rows: int) -> NDArray[Any]:
+def codes_of(column: Column, rows: int) -> NDArray[Any]:
     """The states of all rows, which are known, in a byte where they fit."""
     codes = column.states() if column.codes is None else column.codes
     small = codes.astype(np.int8 if column.variable.card <= MAX_INT8 else np.int64, copy=False)

@@ -18,9 +18,10 @@ from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.warnings import warn
 from tacit.evidence.codes import MISSING
-from tacit.evidence.column import Column, Evidence, take
+from tacit.evidence.column import Column, Evidence, blocks, take
 from tacit.evidence.column_names import UnusedColumnWarning, listed_columns, warn_missing
 from tacit.evidence.density_column import DensityColumn, density_columns
+from tacit.evidence.distinct import distinct
 from tacit.evidence.read import is_frame, named_columns, read, without_columns
 from tacit.evidence.tables.columns import TableReader, choose, columns_of, floats_of, unused
 from tacit.evidence.tables.csv_parquet import FileTable, open_table
@@ -55,6 +56,11 @@ class RowBatch:
 
     def take(self, rows: NDArray[np.int64]) -> RowBatch:
         return RowBatch(take(self.columns, rows), self.weights[rows], self.numbers[rows], self.file)
+
+    def blocks(self, size: int) -> Iterator[RowBatch]:
+        """Blocks of at most so many rows."""
+        for some, block in blocks(self.columns, self.rows, size):
+            yield RowBatch(block.columns, self.weights[some], self.numbers[some], self.file)
 
     def only(self, names: Container[str]) -> RowBatch:
         """The rows with some of the columns."""
@@ -139,7 +145,7 @@ def row_batches(net: Network, rows: Any, weights: Any = None) -> Iterator[RowBat
     elif isinstance(rows, FileTable):
         yield from _of_file(net, rows, weights)
     elif is_stream(rows):
-        yield from _gathered(_of_batches(net, rows, weights))
+        yield from gathered(_of_batches(net, rows, weights))
     else:
         batch = _row_batch(net, rows, weights, 0)
         if is_frame(rows):
@@ -210,19 +216,30 @@ def _length(table: Any) -> int:
     return max((len(c) for c in table.values() if hasattr(c, "__len__") and not isinstance(c, str)), default=1)
 
 
-def _gathered(batches: Iterable[RowBatch]) -> Iterator[RowBatch]:
-    """Larger batches, from small ones with the same columns."""
-    waiting: list[RowBatch] = []
+def gathered(batches: Iterable[RowBatch], least: int | None = None) -> Iterator[RowBatch]:
+    """Larger batches, of at least so many rows, from small ones with the same columns."""
+    least, waiting = MIN_BATCH_ROWS if least is None else least, list[RowBatch]()
     for batch in batches:
         if waiting and set(batch.columns) != set(waiting[0].columns):
             yield _joined(waiting)
             waiting = []
         waiting.append(batch)
-        if sum(one.rows for one in waiting) >= MIN_BATCH_ROWS:
+        if sum(one.rows for one in waiting) >= least:
             yield _joined(waiting)
             waiting = []
     if waiting:
         yield _joined(waiting)
+
+
+def merged(batch: RowBatch) -> RowBatch:
+    """Each row once, with the weight of all that are equal and the number of the first that counts."""
+    known, places = distinct(Evidence(batch.rows, batch.columns))
+    if places is None:
+        return batch
+    weights: Floats = np.bincount(places, batch.weights, known.rows).astype(np.float64, copy=False)
+    numbers, counted = np.full(known.rows, batch.numbers.max()), batch.weights > 0
+    np.minimum.at(numbers, places[counted], batch.numbers[counted])
+    return RowBatch(known.columns, weights, numbers, batch.file)
 
 
 def _joined(batches: Sequence[RowBatch]) -> RowBatch:

@@ -24,10 +24,11 @@ Mask = NDArray[np.bool_]
 ALMOST_0, ALMOST_1 = float(np.finfo(np.float64).smallest_subnormal), 2.0**-54
 
 
-def log_sum(counts: Floats, probabilities: Floats) -> float:
-    """The sum of counts times logarithms of probabilities; a count of 0 adds nothing."""
+def log_sum(counts: Floats, probabilities: Floats) -> Floats:
+    """The sums of counts times logarithms of probabilities (sets, ...); a count of 0 adds nothing."""
     logs = np.log(probabilities, out=np.full_like(probabilities, -np.inf), where=probabilities > 0)
-    return float(np.multiply(counts, logs, out=np.zeros_like(logs), where=counts > 0).sum())
+    products = np.multiply(counts, logs, out=np.zeros_like(logs), where=counts > 0)
+    return np.asarray(products.reshape(len(products), -1).sum(axis=-1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,24 +63,33 @@ class FreeTable:
         return self._completed(rng.gamma(1.0, size=self.given.shape)).ravel()
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
-        """The most probable numbers; a row with a negligible count stays, or is uniform where it was never set."""
-        seen = np.zeros(self.given.shape)
-        for key in self.keys:
-            if key in counts:
-                seen += np.where(self.free, counts[key], 0.0)
-        few = seen.sum(axis=-1, keepdims=True) < negligible
-        totals = np.where(few, 0.0, seen) + self.prior
+        """The most probable numbers; a row with a negligible count stays, or is uniform where it was never set.
+
+        Counts and numbers are those of several sets: their first axis.
+        """
+        totals = self.counted(counts, negligible) + self.prior
         total = totals.sum(axis=-1, keepdims=True)
         left = 1 - np.where(self.free, 0.0, self.given).sum(axis=-1, keepdims=True)
         numbers = np.where(self.free, left * divide(totals, total, otherwise=0.0), self.given)
         if not (total > 0).all():
             unset = np.isnan(self.given).any(axis=-1, keepdims=True)
-            unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(self.given.shape))
+            unseen = np.where(unset, self._completed(np.ones(self.given.shape)), now.reshape(-1, *self.given.shape))
             numbers = np.where(total > 0, numbers, unseen)
-        return numbers.ravel()
+        return np.broadcast_to(numbers, (len(now), *self.given.shape)).reshape(now.shape)
 
-    def log_prior(self, numbers: Floats) -> float:
-        """The logarithm of the prior, up to a constant."""
+    def counted(self, counts: Mapping[Key, Floats], negligible: float) -> Floats:
+        """The counts of free entries, of all tables together; a negligible row has none."""
+        seen = np.zeros(self.given.shape)
+        for key in self.keys:
+            if key in counts:
+                seen = seen + np.where(self.free, counts[key], 0.0)
+        few = seen.sum(axis=-1, keepdims=True) < negligible
+        return np.where(few, 0.0, seen)
+
+    def log_prior(self, numbers: Floats) -> Floats:
+        """The logarithm of the prior, up to a constant, for each of several sets of numbers."""
+        if not self.prior.any():
+            return np.zeros(len(numbers))
         return log_sum(self.prior.ravel(), np.maximum(numbers, ALMOST_0))
 
     def _completed(self, weights: Floats) -> Floats:
@@ -128,11 +138,15 @@ class Causes:
 
     def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
         """The numbers that the counts of effects, before and after each cause, make most probable."""
-        known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
-        seen = np.concatenate(self._outcomes(known, now), axis=1)
-        came, failed = np.where(seen.sum(axis=0) < negligible, 0.0, seen) + self.prior
+        came, failed = self.counted(counts, now, negligible) + self.prior
         total = came + failed
         return np.where(self.free & (total > 0), divide(came, total, otherwise=0.0), now)
+
+    def counted(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """How often each number brought about the effect, and did not: (2, numbers)."""
+        known = [counts.get((self.node, part), np.zeros(table.shape)) for part, table in self.given.parts().items()]
+        seen = np.concatenate(self._outcomes(known, now), axis=1)
+        return np.where(seen.sum(axis=0) < negligible, 0.0, seen)
 
     def _outcomes(self, counts: list[Floats], now: Floats) -> list[Floats]:
         """How often the leak, and each cause, brought about the effect and did not: (2, numbers) for each of them."""
@@ -151,8 +165,9 @@ class Causes:
 
     def log_prior(self, numbers: Floats) -> float:
         came, failed = self.prior[:, self.free]
-        numbers = numbers[self.free]
-        return log_sum(came, np.maximum(numbers, ALMOST_0)) + log_sum(failed, np.maximum(1 - numbers, ALMOST_1))
+        numbers = numbers[None, self.free]
+        logs = log_sum(came, np.maximum(numbers, ALMOST_0)) + log_sum(failed, np.maximum(1 - numbers, ALMOST_1))
+        return float(logs[0])
 
 
 def causes_of(cpt: NoisyOr) -> Floats:

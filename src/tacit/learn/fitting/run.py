@@ -15,9 +15,10 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from tacit.base.archive import Arrays, require
 from tacit.base.floats import Floats
 from tacit.base.machine import limited
-from tacit.learn.checkpoint import Arrays, is_number, is_whole, list_of, read, require, vector, write
+from tacit.learn.checkpoint import is_number, is_whole, list_of, read, vector, write
 from tacit.learn.fitting.objective import Trainable
 from tacit.learn.fitting.optimizers import MEMORY_SIZES, Optimizer, State
 

@@ -26,8 +26,8 @@ from tacit.learn.prior import Prior
 from tacit.learn.progress_line import Line
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.elements.distributions import structural
+from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import compiled
 from tacit.query.tac import TAC
 

@@ -24,9 +24,9 @@ from tacit.learn.fitting.objective import Penalty
 from tacit.learn.fitting.optimizers import LBFGS, State
 from tacit.learn.fitting.parameters import Parameters
 from tacit.model.cpt import CPT, THRESHOLDS, TestingCPT
+from tacit.query.asking.options import CompileOptions
 from tacit.query.marginals import no_pause
 from tacit.query.network import Network
-from tacit.query.options import CompileOptions
 from tacit.query.query import Query, compiled
 from tacit.query.tac import TAC
 

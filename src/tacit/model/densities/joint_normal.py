@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.double_double import Twofold, log, two_sum
 from tacit.base.floats import Floats
 from tacit.model.densities.missing import patterns
 from tacit.model.densities.normal import HALF_LOG_TAU, blocks
 
+Pattern = tuple[NDArray[np.intp], slice | NDArray[np.intp]]  # the columns that are observed, and in which rows
+MOST_TOGETHER = 2**20  # numbers in the covariances that are factored together
+
 
 def joint_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
     """The log-densities (components, rows) of the columns of each row (rows, columns) that are not missing."""
     logs = np.empty((len(mean), len(values)))
-    for observed, rows in patterns(values):
-        part = values if isinstance(rows, slice) else values[rows][:, observed]
-        logs[:, rows] = _observed_logs(part, mean[:, observed], cov[:, observed[:, None], observed])
+    for alike in _of_one_size(patterns(values), cov.size):
+        choices = np.stack([observed for observed, _ in alike])
+        factors, pivots = _factors(cov[:, choices[:, :, None], choices[:, None, :]])
+        for i, (observed, rows) in enumerate(alike):
+            part = values if isinstance(rows, slice) else values[rows][:, observed]
+            own = [column[:, i] for column in factors], [pivot[:, i, None] for pivot in pivots]
+            logs[:, rows] = _observed_logs(part, mean[:, observed], *own)
     return logs
 
 
-def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
+def _of_one_size(found: Iterable[Pattern], size: int) -> Iterator[list[Pattern]]:
+    """Patterns with as many columns observed, some at a time, which are factored faster together.
+
+    `size` is that of the covariances of one pattern, at most.
+    """
+    by_count: dict[int, list[Pattern]] = {}
+    for observed, rows in found:
+        by_count.setdefault(len(observed), []).append((observed, rows))
+    together = max(1, MOST_TOGETHER // size)
+    for alike in by_count.values():
+        yield from (alike[start : start + together] for start in range(0, len(alike), together))
+
+
+def _factors(cov: Floats) -> tuple[list[Floats], list[Floats]]:
+    """What `_triangular` makes of covariances (components, patterns, columns, columns), rounded."""
+    components, together, columns = cov.shape[:3]
+    factors, pivots = _triangular(cov.reshape(components * together, columns, columns))  # floats would lose digits
+    lower = [one.high.reshape(components, together, one.high.shape[1]) for one in factors]
+    return lower, [one.high.reshape(components, together) for one in pivots]
+
+
+def _observed_logs(values: Floats, mean: Floats, factors: list[Floats], pivots: list[Floats]) -> Floats:
     """The log-densities (components, rows) of values of which none is missing."""
-    factors, pivots = _triangular(cov)  # where columns are correlated, floats alone lose digits of these
-    weights = [0.5 / pivot.high[:, None] for pivot in pivots]
-    top = -HALF_LOG_TAU * len(pivots) - 0.5 * sum(np.log(pivot.high[:, None]) for pivot in pivots)
+    weights = [0.5 / pivot for pivot in pivots]
+    top = -HALF_LOG_TAU * len(pivots) - 0.5 * sum(map(np.log, pivots))
     logs = np.empty((len(mean), len(values)))
     with np.errstate(over="ignore", invalid="ignore"):
         for block in blocks(len(values), mean.size):
@@ -32,7 +62,7 @@ def _observed_logs(values: Floats, mean: Floats, cov: Floats) -> Floats:
             left = [column[block] - mean[:, i, None] for i, column in enumerate(values.T)]
             for i, (column, weight) in enumerate(zip(factors, weights, strict=True)):
                 for j, later in enumerate(left[i + 1 :]):
-                    later -= column.high[:, j, None] * left[i]
+                    later -= column[:, j, None] * left[i]
                 square = left[i] * left[i]
                 square *= weight
                 out -= square

@@ -128,6 +128,11 @@ def state_column(name: str, state: object) -> str:
     return f"{name}.{state}"
 
 
+def row_table(name: str) -> str:
+    """The column of evidence with the tables of a node, one for each row."""
+    return f"{name}.table"
+
+
 def similar(name: object, known: Iterable[str]) -> str:
     """The end of an error message on an unknown name, which may be cut short: "; did you mean 'A'?", or nothing.
 

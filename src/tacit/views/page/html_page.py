@@ -18,6 +18,7 @@ from tacit.base.atomic import write_atomically
 from tacit.base.errors import TooLargeError
 from tacit.base.text import visible
 from tacit.model.model import Model
+from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.views.edges import EdgeLooks
 from tacit.views.page.captions import Captions
 from tacit.views.page.page_model import page_model
@@ -39,13 +40,15 @@ def page_html(
     *,
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
+    tables: AnyEnsemble | None = None,
 ) -> str:
     """The explorer of a network: one page that needs nothing else, or (`remote`) one that asks a server.
 
     `strength` and `undirected` are those of `draw`: edges below 1 are dashed, those without a direction have no tip.
+    `tables` is an ensemble, for intervals on the bars.
     """
     looks = EdgeLooks.checked(net.edges, strength or {}, undirected) if strength or undirected else None
-    model = page_model(net, captions or Captions(), remote, looks)
+    model = page_model(net, captions or Captions(), remote, looks, tables)
     source = _web("page.html")
     if remote:
         source = source.replace(LOCAL, f"{LOCAL}\n{REMOTE}", 1).replace(NO_CONNECTIONS, TO_SERVER, 1)
@@ -78,15 +81,16 @@ def write_page(
     *,
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
+    tables: AnyEnsemble | None = None,
 ) -> None:
-    """Write the explorer of a network to a file; `strength` and `undirected` are those of `draw`.
+    """Write the explorer of a network to a file; the other parameters are those of `page_html`.
 
     A network without a name gets that of the file as a title.
     """
     captions = captions or Captions()
     if not (captions.title or net.name):
         captions = replace(captions, title=Path(path).stem)
-    page = page_html(net, captions, strength=strength, undirected=undirected)
+    page = page_html(net, captions, strength=strength, undirected=undirected, tables=tables)
     write_atomically(path, lambda file: file.write(page))
 
 

@@ -6,17 +6,27 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.base.errors import NetworkError, TooLargeError
+from tacit.base.errors import TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
 from tacit.model.as_dict import edges_to_json
 from tacit.model.model import Model
+from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
+from tacit.views.page.draws import check_ensemble, plain_draws
 from tacit.views.page.places import places, tests_per_state
-from tacit.views.page.programs import PageTables, add_small_tables, plain_program, plain_tests, rule_table, why_not_set
+from tacit.views.page.programs import (
+    PageTables,
+    add_small_tables,
+    plain_density,
+    plain_program,
+    plain_tests,
+    rule_table,
+    why_not_set,
+)
 from tacit.views.words import intervals
 
 FORMAT = "tacit-page-1"
@@ -29,10 +39,20 @@ MAX_WORK = 50_000_000  # multiply-adds of one sweep: about a tenth of a second i
 MAX_ENTRIES = 10_000_000  # of all values together: 160 MB in a browser
 
 
-def page_model(net: Model, captions: Captions, remote: bool = False, looks: EdgeLooks | None = None) -> dict[str, Any]:
-    """All that the page reads, as plain data; the programs and large tables are left out where a server answers."""
+def page_model(
+    net: Model,
+    captions: Captions,
+    remote: bool = False,
+    looks: EdgeLooks | None = None,
+    ensemble: AnyEnsemble | None = None,
+) -> dict[str, Any]:
+    """All that the page reads, as plain data; the programs and large tables are left out where a server answers.
+
+    Of an ensemble, the page has some of the networks, for intervals.
+    """
     net.require_numbers()
-    _refuse_densities(net)
+    if ensemble is not None:
+        check_ensemble(net, ensemble)
     number = {name: i for i, name in enumerate(net.variables)}
     variables = [_described(net, name, number, captions, remote) for name in net.variables]
     return {
@@ -45,32 +65,29 @@ def page_model(net: Model, captions: Captions, remote: bool = False, looks: Edge
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
         **({} if looks is None else _edge_looks(net, looks)),
-        **(_looked_at(net) if remote else _computable(net)),
+        **(_looked_at(net) if remote else _computable(net, ensemble)),
     }
-
-
-def _refuse_densities(net: Model) -> None:
-    """Refuse continuous variables, for which the page has neither a card nor a curve."""
-    for name in net.continuous[:1]:
-        remedy = "net.plot(evidence) draws its curve, and bins= in place of the density makes it one of intervals"
-        raise NetworkError(f"node {name!r} has a density, which the explorer page cannot show yet; {remedy}")
 
 
 def _interesting(net: Model) -> str:
     """The variable that the most others lead to, of those that a test has a say in, if there are any: the last one."""
     tested = {name for node in net.testing_nodes for name in (node, *net.descendants(node))}
-    candidates = [name for name in reversed(net.variables) if not tested or name in tested]
+    with_states = [name for name in reversed(net.variables) if not net.variable(name).continuous]
+    candidates = [name for name in with_states if not tested or name in tested] or with_states or net.variables
     return max(candidates, key=lambda name: len(net.ancestors(name)))
 
 
 def _described(net: Model, name: str, number: Mapping[str, int], captions: Captions, remote: bool) -> dict[str, Any]:
-    states = [str(state) for state in net.states(name)]
+    density = plain_density(net, name)
+    states = [] if density else [str(state) for state in net.states(name)]
     shown = {**dict(zip(states, intervals(states) or states, strict=True)), **captions.states.get(name, {})}
     bins = net.bins(name)
     return {
         "name": name,
         "label": captions.labels.get(name, name),
         "group": captions.groups.get(name),
+        "card": net.variable(name).card,
+        "density": density,
         "names": states,
         "states": [shown[state] for state in states],
         "bins": None if bins is None else edges_to_json(bins),
@@ -105,9 +122,13 @@ def _looked_at(net: Model) -> dict[str, Any]:
     return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": None, "limited": None}
 
 
-def _computable(net: Model) -> dict[str, Any]:
+def _computable(net: Model, ensemble: AnyEnsemble | None) -> dict[str, Any]:
     """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
     asked, settable = _asked(net)
+    if ensemble is not None and (asked.program.structured or not settable):
+        raise TooLargeError(
+            "this network is too wide for a page with intervals: its program has numbers built in; leave out tables="
+        )
     program, tables, slopes = asked.program, PageTables(net), asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
     if program.structured:
@@ -120,6 +141,7 @@ def _computable(net: Model) -> dict[str, Any]:
         "programs": programs,
         "tests": plain_tests(net, program),
         "tables": tables.tables,
+        **({} if ensemble is None else {"draws": plain_draws(net, ensemble, tables.tables)}),
         "unsettable": None if settable else WIDE,
         "limited": LIMITED if program.structured else None,
     }

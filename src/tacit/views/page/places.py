@@ -24,9 +24,11 @@ MEASURES = {
     "number": 49,  # the width of a percentage
     "label": 110,  # the longest label that is shown in full
     "states": 12,  # so many lines are for states in a box; of more, the last one is that of all others
+    "curve": 36,  # the height of the curve of a continuous variable, above its line of words
     "tests": 4,  # so many tests are shown in a box; of more, only how many hold
 }
 MIN_WIDTH, MAX_WIDTH = 124, 280
+CURVE_WIDTH = 170  # of a box with curves, at least: their words have that length
 
 
 def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -> dict[str, Any]:
@@ -45,7 +47,8 @@ def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -
     number = {name: i for i, name in enumerate(net.variables)}
     edges = [(number[parent], number[name]) for name in net.variables for parent in net.parents(name)]
     tests = [tests_of(net, name, titles, states) for name in net.variables]
-    sizes = [size(*one) for one in zip(titles, states, tests, strict=True)]
+    columns = [len(net.variable(name).columns) for name in net.variables]
+    sizes = [size(*one) for one in zip(titles, states, tests, columns, strict=True)]
     layout = arrange(sizes, edges)
     return {
         "width": layout.width,
@@ -82,14 +85,14 @@ def tests_per_state(net: Model, name: str) -> int:
     return len(cpt.tables) - 1 if isinstance(cpt, TestingCPT) else 0
 
 
-def size(title: str, states: Sequence[str], tests: Sequence[str]) -> tuple[float, float]:
+def size(title: str, states: Sequence[str], tests: Sequence[str], columns: int = 0) -> tuple[float, float]:
+    """The width and height of a box with states and tests, or with a curve for each column of numbers."""
     m = MEASURES
-    longest = max(*map(text_width, states), *map(text_width, tests), 0.0)
-    row = min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
+    longest = max([0.0, *map(text_width, [*states, *tests])])
+    row = CURVE_WIDTH if columns else min(longest, m["label"]) + m["bar"] + m["number"] + 2 * m["pad"] + 6
     width = max(MIN_WIDTH, row, text_width(title, 1.22) + 2 * m["pad"] + 22)
-    height = (
-        m["title"] + m["row"] * min(len(states), m["states"]) + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
-    )
+    rows = m["row"] * min(len(states), m["states"]) + (m["curve"] + m["row"]) * columns
+    height = m["title"] + rows + (4 + m["gauge"] * len(tests) if tests else 0) + m["pad"]
     return float(math.ceil(min(width, MAX_WIDTH))), float(height)
 
 

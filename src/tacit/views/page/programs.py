@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import NetworkError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.compiler import operations as ops
 from tacit.compiler.program import Program
 from tacit.model.cpt import CPT, TESTS, THRESHOLDS, AnyCPT, TestingCPT
+from tacit.model.densities import BaseDensity, Density, Gaussian
 from tacit.model.model import Model
 from tacit.model.rules import Mux, NoisyOr
 
@@ -63,6 +64,8 @@ def why_not_set(net: Model, name: str) -> str | None:
     It computes interventions with the program of the network as it is, and tables in which nothing depends on the
     parents. The program fixes the evidence that testing nodes see, which changes where a testing node is cut off.
     """
+    if net.variable(name).continuous:
+        return f"{name} is a number, and nothing is below it: setting it would change nothing else."
     if isinstance(net.cpt(name), Mux):
         return f"A page cannot set {name}, which copies one of its parents. In Python, net.do can."
     above = {own for own in (name, *net.ancestors(name)) if net.cpt(own).testing}
@@ -84,10 +87,23 @@ def add_small_tables(net: Model, tables: PageTables) -> PageTables:
 
 def rule_table(net: Model, name: str) -> list[float] | None:
     """The entries of a node whose CPT is a rule, such as a noisy-or; None for other nodes, and where they are many."""
-    if isinstance(net.cpt(name), CPT | TestingCPT):
+    if isinstance(net.cpt(name), CPT | TestingCPT | BaseDensity):
         return None
     entries = math.prod(net.variable(own).card for own in (name, *net.parents(name)))
     return net.table(name).ravel().tolist() if entries <= MAX_SHOWN else None
+
+
+def plain_density(net: Model, name: str) -> dict[str, Any] | None:
+    """The density of a continuous variable; None of others. `web/densities.js` computes with it."""
+    if not net.variable(name).continuous:
+        return None
+    density = net.density(name)
+    if isinstance(density, Density):
+        remedy = "a page computes Gaussian, LogNormal and Poisson, and bins= makes a variable one of intervals"
+        raise NetworkError(f"node {name!r} has a Density, a function of Python that no page can run; {remedy}")
+    joint = isinstance(density, Gaussian) and density.cov is not None
+    parts = {part: density.flat(part).ravel().tolist() for part in density.parts()}
+    return {"kind": "joint" if joint else density.kind, "columns": list(net.variable(name).columns), **parts}
 
 
 def plain_program(
@@ -152,11 +168,14 @@ def _structured(operation: ops.Structured) -> dict[str, Any]:
     }
 
 
-def _axes_of_variables(net: Model, program: Program, axes: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+def _axes_of_variables(net: Model, program: Program, axes: Mapping[str, int]) -> Iterator[dict[str, Any] | None]:
     """Which axis gives the state of each variable in the traceback, if it has several, and which states these are."""
     axis_of = {name: axis for axis, name in program.owners.items()}
     for name in net.variables:
         axis = axis_of.get(name)
+        if net.variable(name).continuous:
+            yield None  # it has a number in place of a state
+            continue
         states = range(net.variable(name).card) if axis == name else program.states[name]
         yield {"axis": None if axis is None else axes[axis], "possible": list(states[:1] if axis is None else states)}
 

@@ -19,16 +19,17 @@ class AnswerStrip {
   update() {
     if (!this.narrow.matches) return;
     const { query, model, answer, evidence, kept, live } = this.session;
-    const { label, states } = model.variables[query];
+    const { label, states, density } = model.variables[query];
     const posterior = answer.posteriors[query];
-    const best = mostProbable(posterior, STATES_IN_STRIP);
+    const best = density ? [] : mostProbable(posterior, STATES_IN_STRIP);
     setText(this.name, label);
     const count = findingsIn(evidence).length;
     const findings = `${count} finding${count === 1 ? "" : "s"}`;
     const hint = count || kept ? findings : "tap a state, and this answer follows";
     setText(this.hint, `${kept ? `Case ${live}: ` : ""}${hint} ▸`);
-    this.states.replaceChildren(...best.map((k) => this.state(states[k], posterior[k])));
-    const text = best.map((k) => `${states[k]} ${spokenPercent(posterior[k])}`).join(", ");
+    const numbers = density ? spokenNumbers(this.session, query) : null;
+    this.states.replaceChildren(...(numbers ? [numbers] : best.map((k) => this.state(states[k], posterior[k]))));
+    const text = numbers ?? best.map((k) => `${states[k]} ${spokenPercent(posterior[k])}`).join(", ");
     setAttribute(this.host, "aria-label", `${kept ? `Case ${live}, query` : "Query"} ${label}: ${text}. Show details`);
   }
 

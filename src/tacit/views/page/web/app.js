@@ -6,6 +6,7 @@ async function start() {
   for (const variable of model.variables) variable.order = stateOrder(variable);
   const engine = model.remote ? remoteEngine(model) : localEngine(model);
   const session = new Session(model, engine);
+  new Surety(session); // first: what is shown of an answer must not have the intervals of the last one
   const host = document.getElementById("map");
   const map = new NetworkMap(session, host);
   const camera = new Camera(map, host);
@@ -36,6 +37,7 @@ async function start() {
   hintOnMap(camera);
   hintOnSetting(session);
   hintOnOpenEdges(session);
+  hintOnIntervals(session);
   const groups = legend(model, map);
   const search = new Search(session, go, (found) => {
     map.parts.forEach(({ group }, i) => group.classList.toggle("unlike", found !== null && !found.has(i)));
@@ -71,6 +73,10 @@ async function start() {
       strip.update();
       tabs.update();
       overview.mark(session.evidence, session.query);
+    } else if (what === "intervals") {
+      map.updateWhiskers();
+      cards.update();
+      query.update();
     } else if (what === "query") {
       map.mark();
       camera.bring(session.query);
@@ -103,6 +109,7 @@ async function start() {
       ready: true,
       evidence: () => session.evidence,
       posteriors: () => session.answer.posteriors,
+      intervals: () => session.intervals,
       observe: (i, likelihoods) => session.observe(i, likelihoods),
     };
   };
@@ -134,7 +141,7 @@ function goTo(i, { map, camera, cards }) {
   if (cards.visible) {
     cards.update();
     cards.reveal(i);
-    cards.parts[i].list.rows[cards.parts[i].list.shown[0]].control.focus({ preventScroll: true });
+    cards.parts[i].first.focus({ preventScroll: true });
     return;
   }
   if (!map.svg.clientWidth) {
@@ -142,7 +149,7 @@ function goTo(i, { map, camera, cards }) {
     camera.fit();
   }
   camera.reveal(i, camera.scale < FOLD);
-  map.parts[i].rows[map.parts[i].shown[0]].control.focus({ preventScroll: true });
+  (map.parts[i].rows[map.parts[i].shown[0]]?.control ?? map.parts[i].title).focus({ preventScroll: true });
   flash(map.parts[i].group.querySelector(".frame"));
 }
 

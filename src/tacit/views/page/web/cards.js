@@ -35,7 +35,8 @@ class Cards {
       element("span", {}, variable.label),
       element("i", { class: "group-dot" }),
     );
-    const list = new StateList(this.session, i);
+    const list = variable.density ? new NumbersView(this.session, i) : new StateList(this.session, i);
+    const first = variable.density ? title : list.rows[list.shown[0]].control;
     const number = variable.bins ? new NumberField(this.session, i) : null;
     const tests = element("p", { class: "card-tests", hidden: !variable.testing });
     const card = element(
@@ -48,7 +49,7 @@ class Cards {
     );
     card.classList.toggle("testing", variable.testing);
     card.classList.add(...groupClasses(this.model, i));
-    return { card, title, list, tests, number };
+    return { card, title, list, tests, number, first };
   }
 
   update() {
@@ -119,9 +120,10 @@ function stateRow(i, k, state) {
     bar: element("i", { class: "bar" }),
     likelihood: element("i", { class: "likelihood" }),
     ghost: element("i", { class: "ghost" }),
+    whisker: element("i", { class: "whisker", hidden: true }),
     number: element("span", { class: "number" }),
   };
-  made.track = element("span", { class: "track" }, made.bar, made.likelihood, made.ghost);
+  made.track = element("span", { class: "track" }, made.bar, made.likelihood, made.ghost, made.whisker);
   made.control = element(
     "div",
     { class: "state", role: "button", tabindex: -1, "data-variable": i, "data-state": k, "aria-pressed": "false" },
@@ -142,6 +144,13 @@ function updateRows(session, rows, i) {
     const ghost = session.ghost(i, k);
     row.ghost.hidden = Number.isNaN(ghost);
     row.ghost.style.left = `${(100 * share01(ghost)).toFixed(2)}%`;
+    const interval = session.intervalOf(i, k);
+    row.whisker.hidden = !interval;
+    if (interval) {
+      row.whisker.style.left = `${(100 * interval[0]).toFixed(2)}%`;
+      row.whisker.style.width = `${(100 * (interval[1] - interval[0])).toFixed(2)}%`;
+    }
+    setAttribute(row.track, "title", interval ? `${percent(interval[0])} to ${percent(interval[1])}` : "");
     setText(row.number, percent(posterior[k]));
     setAttribute(row.control, "aria-pressed", seen === k);
     setAttribute(row.control, "aria-label", session.spoken(i, k));

@@ -30,11 +30,11 @@ class ChartPanel {
     if (this.second && !this.variable(this.second.variable)) this.second = null;
     if (this.query !== this.session.query || this.set !== set) this.restart();
     this.set = set;
-    const { engine, query, unanswerable, aside } = this.session;
+    const { engine, query, unexplained, aside } = this.session;
     const { evidence } = aside;
     setText(this.read, "");
     if (this.first === null) return this.empty("There is nothing else to vary.");
-    if (unanswerable) return this.empty(unanswerable);
+    if (unexplained) return this.empty(unexplained);
     this.follow();
     if (!this.second)
       return this.newest(engine.curve(evidence, query, this.first, POINTS), (curve) => this.lines(curve));
@@ -74,14 +74,14 @@ class ChartPanel {
     if (this.first === null || this.first.variable === query)
       this.first = best === undefined ? null : this.input(best);
     if (this.second?.variable === query) this.second = null;
-    if (this.query !== query) this.state = this.session.firstState();
+    if (this.query !== query && !model.variables[query].density) this.state = this.session.firstState();
     this.query = query;
     this.choose();
   }
 
-  // Whether a variable can be an input: what is set has no likelihood.
+  // Whether a variable can be an input: what is set, and what is a number, has no likelihood of a state.
   variable(i) {
-    return stateSet(this.session.evidence[i]) < 0;
+    return !this.session.model.variables[i].density && stateSet(this.session.evidence[i]) < 0;
   }
 
   // An input, by the state that its evidence speaks for.

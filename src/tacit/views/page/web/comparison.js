@@ -57,7 +57,7 @@ class Comparison {
   finding(i) {
     const { kept, evidence, live, model } = this.session;
     const cell = (own, ...more) => {
-      const text = own ? knownText(model.variables[i].states, own) : "–";
+      const text = own ? knownText(model.variables[i], own) : "–";
       return element("td", { class: own ? kindOf(own) : "quiet" }, element("div", {}, element("span", {}, text), ...more));
     };
     const [here, other] = [cell(evidence[i], ...(evidence[i] ? [this.clearer(i)] : [])), cell(kept.evidence[i])];
@@ -67,12 +67,15 @@ class Comparison {
   }
 
   showPosteriors({ name, answer: kept }) {
-    const { answer, query, live } = this.session;
+    const { answer, query, live, model } = this.session;
     const [a, b] = name === "A" ? [kept, answer] : [answer, kept];
-    const others = byDifference(a.posteriors, b.posteriors).filter(([i]) => i !== query);
+    const others = byDifference(model.variables, a, b).filter(([i]) => i !== query && !this.isObserved(i));
     const most = this.all ? MANY_COMPARED : FEW_COMPARED;
-    const shown = [...answer.posteriors[query].map((_, k) => [query, k]), ...others.slice(0, most)];
-    const lines = shown.map(([i, k]) => this.posterior(i, k, a.posteriors[i][k], b.posteriors[i][k]));
+    const { density, states } = model.variables[query];
+    const first = (density?.columns ?? states).map((_, k) => [query, k]);
+    const lines = [...first, ...others.slice(0, most)].map(([i, k]) =>
+      model.variables[i].density ? this.number(i, k, a, b) : this.posterior(i, k, a.posteriors[i][k], b.posteriors[i][k]),
+    );
     this.posteriors.replaceChildren(...lines);
     const rest = Math.min(others.length, MANY_COMPARED) - FEW_COMPARED;
     this.more.hidden = rest <= 0;
@@ -82,6 +85,26 @@ class Comparison {
       `most. The thin lines on bars are case ${name}.`;
     const same = `Both cases are the same so far. Click states: that changes case ${live}, and case ${name} stays as it is.`;
     setText(this.note, others.length ? what : same);
+  }
+
+  // Whether the findings above say it all, in both cases.
+  isObserved(i) {
+    const { kept, evidence } = this.session;
+    const whole = (own) => knownState(own) >= 0 || (numbersIn(own)?.every((x) => x !== null) ?? false);
+    return whole(evidence[i]) && whole(kept.evidence[i]);
+  }
+
+  // The mean of a column, or what was observed.
+  number(i, j, a, b) {
+    const { density, label } = this.session.model.variables[i];
+    const { kept, evidence } = this.session;
+    const [first, second] = this.session.live === "A" ? [evidence, kept.evidence] : [kept.evidence, evidence];
+    const [before, after] = [[a, first], [b, second]].map(([answer, own]) => answer.numbers[i][j]?.mean ?? numbersIn(own[i])?.[j] ?? NaN);
+    const sd = (a.numbers[i][j] ?? b.numbers[i][j])?.sd || Math.abs(before);
+    const column = density.columns.length > 1 ? ` of ${density.columns[j]}` : "";
+    const name = element("th", { scope: "row" }, link(this.session, i, label), ` mean${column}`);
+    const cells = [inSteps(before, sd), inSteps(after, sd), signedIn(after - before, sd)];
+    return element("tr", {}, name, ...cells.map((cell) => element("td", { class: "number" }, cell)));
   }
 
   posterior(i, k, a, b) {
@@ -105,7 +128,9 @@ function signed(difference) {
 }
 
 // A finding in few words.
-function findingText(states, finding) {
+function findingText({ states, density }, finding) {
+  const numbers = numbersIn(finding);
+  if (numbers) return density.columns.flatMap((name, j) => numberText(density, name, numbers[j])).join(", ");
   const state = knownState(finding);
   if (state < 0) return shares(finding).map((x) => brief(x, 2)).join(", ");
   const number = typedNumbers.get(finding);
@@ -113,11 +138,25 @@ function findingText(states, finding) {
   return stateSet(finding) >= 0 ? `set to ${text}` : text;
 }
 
+// "78.2", or where a variable has several columns: "x 1.5"; nothing of one that is not known.
+function numberText({ columns }, name, x) {
+  if (x === null) return [];
+  return [columns.length > 1 ? `${name} ${plainNumber(x)}` : plainNumber(x)];
+}
+
 // The variables whose posteriors differ to be seen, the most different first, each with its state that differs most.
-function byDifference(one, other) {
-  const found = one.map((before, i) => {
-    const apart = before.map((p, k) => Math.abs(p - other[i][k]) || 0);
+function byDifference(variables, one, other) {
+  const found = variables.map(({ density }, i) => {
+    const apart = density ? meansApart(one, other, i) : one.posteriors[i].map((p, k) => Math.abs(p - other.posteriors[i][k]) || 0);
     return [i, largest(apart), Math.max(...apart)];
   });
   return found.filter(([, , most]) => most > SAME / 10).sort((a, b) => b[2] - a[2]);
+}
+
+// How far the means of a variable's columns are apart, in standard deviations: as far as one, they count as a certain change.
+function meansApart(one, other, i) {
+  return one.numbers[i].map((own, j) => {
+    const theirs = other.numbers[i][j];
+    return own && theirs ? Math.min(Math.abs(own.mean - theirs.mean) / Math.max(own.sd, theirs.sd), 1) || 0 : 0;
+  });
 }

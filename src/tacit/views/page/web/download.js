@@ -24,15 +24,24 @@ function quoted(text) {
 // variable, state, posterior, likelihood, set: by the network's own names, all digits.
 function posteriorsAsTable({ model, answer, evidence }) {
   const lines = ["variable,state,posterior,likelihood,set"];
-  model.variables.forEach(({ name, names }, i) =>
+  model.variables.forEach(({ name, names, density }, i) => {
+    density?.columns.forEach((column, j) => lines.push(...numbersAsLines(column, answer.numbers[i][j], numbersIn(evidence[i])?.[j])));
     names.forEach((state, k) => {
       const p = answer.posteriors[i][k];
       const set = stateSet(evidence[i]);
       const finding = set >= 0 ? ["", set === k ? "yes" : "no"] : [evidence[i] ? evidence[i][k] : "", ""];
       lines.push([quoted(name), quoted(state), Number.isNaN(p) ? "" : p, ...finding].join(","));
-    }),
-  );
+    });
+  });
   return `${lines.join("\r\n")}\r\n`;
+}
+
+// Of a column of numbers: what was observed, or its mean, standard deviation and quantiles.
+function numbersAsLines(column, mixture, number) {
+  const line = (what, x) => [quoted(column), what, Number.isNaN(x) ? "" : x, "", ""].join(",");
+  if (!mixture) return [line("observed", number)];
+  const quantiles = [0.05, 0.5, 0.95].map((share) => line(`${100 * share}%`, mixture.quantile(share)));
+  return [line("mean", mixture.mean), line("sd", mixture.sd), ...quantiles];
 }
 
 function downloadTable(session) {

@@ -30,19 +30,20 @@ class FindingsPanel {
   }
 
   howTo() {
-    const number = this.session.model.variables.find(({ bins }) => bins);
+    const number = this.session.model.variables.find(({ bins, density }) => bins || density);
     const typed = number ? ` For a variable such as ${number.label}, you can type a number.` : "";
     return `Nothing is observed yet. Click a state to observe it, or drag its bar for soft evidence.${typed}`;
   }
 
   carry() {
     const { model } = this.session;
+    const example = model.variables.find(({ density }) => !density);
     this.text = element("textarea", {
       rows: 3,
       spellcheck: "false",
       "aria-label": "Findings as text",
       title: "Lines NAME = STATE, a Python dictionary, a JSON object, a link, or CSV with a header and a row",
-      placeholder: `${model.variables[0].name} = ${model.variables[0].names[0]}`,
+      placeholder: example ? `${example.name} = ${example.names[0]}` : `${model.variables[0].density.columns[0]} = 2.5`,
     });
     return element(
       "details",
@@ -103,7 +104,8 @@ class FindingsPanel {
     const set = evidence.filter((finding) => stateSet(finding) >= 0).length;
     if (found.length === set || !answer.possible) return;
     if (kept) this.likely.append(`Case ${live}: `);
-    this.likely.append(...probability(`p(findings${set ? " | what is set" : ""})`, answer.logEvidence));
+    const dense = evidence.some(numbersIn);
+    this.likely.append(...probability(`p(findings${set ? " | what is set" : ""})`, answer.logEvidence, dense));
     if (model.variables.some(({ testing }) => testing)) this.likely.append(" (p* of the selected network)");
   }
 
@@ -122,18 +124,19 @@ class FindingsPanel {
 // A finding as a line of a list: the variable, what is known of it, and a way to clear it.
 function findingLine(session, i, clearer) {
   const finding = session.evidence[i];
-  const text = knownText(session.model.variables[i].states, finding);
+  const text = knownText(session.model.variables[i], finding);
   return element("li", { class: kindOf(finding) }, link(session, i), element("span", {}, text), clearer);
 }
 
 // How a finding looks.
 function kindOf(finding) {
-  return stateSet(finding) >= 0 ? "hard set" : knownState(finding) < 0 ? "soft" : "hard";
+  return stateSet(finding) >= 0 ? "hard set" : knownState(finding) < 0 && !numbersIn(finding) ? "soft" : "hard";
 }
 
 // A finding in words.
-function knownText(states, finding) {
-  if (knownState(finding) >= 0) return findingText(states, finding);
+function knownText(variable, finding) {
+  if (knownState(finding) >= 0 || numbersIn(finding)) return findingText(variable, finding);
+  const { states } = variable;
   const own = shares(finding);
   const shown = states.length > MOST_STATES ? mostProbable(own, FEW_LIKELIHOODS) : states.map((_, k) => k);
   const rest = states.length - shown.length;
@@ -142,7 +145,8 @@ function knownText(states, finding) {
 }
 
 // "p(findings) = 0.0008 (1 in 1,250)", with the logarithm for those who point at it.
-function probability(what, log) {
+function probability(what, log, dense = false) {
+  if (dense) return [`log ${what} = `, element("b", { title: "A density: numbers are among the findings" }, brief(log, 5))];
   const title = `log ${what} = ${brief(log, 5)} (natural logarithm)`;
   const times = Math.exp(-log);
   const one = `1 in ${Number(times.toPrecision(3)).toLocaleString("en")}`;

@@ -19,13 +19,13 @@ class InformationPanel {
   }
 
   update() {
-    const { engine, query, model, unanswerable, aside, posteriorAside } = this.session;
+    const { engine, query, model, unexplained, aside } = this.session;
     setText(
       this.head,
       `${aside.note}How much an observation would lower the uncertainty about ${model.variables[query].label}, on average.`,
     );
-    if (unanswerable) this.list.replaceChildren(quiet("li", unanswerable));
-    else this.newest(together(engine.information(aside.evidence, query), posteriorAside), (found) => this.show(...found));
+    if (unexplained) this.list.replaceChildren(quiet("li", unexplained));
+    else this.newest(together(engine.information(aside.evidence, query), this.session.posteriorAside), (found) => this.show(...found));
   }
 
   show(nats, posterior) {
@@ -42,6 +42,8 @@ class InformationPanel {
     const shown = `${brief(entropy / unit)} ${this.bits ? "bits" : "nats"}`;
     const full = `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`;
     if (lines.length) this.list.append(quiet("li", full));
+    const dense = this.session.model.variables.filter(({ density }, i) => density && !this.session.evidence[i]).length;
+    if (dense) this.list.append(quiet("li", `Left out, too: ${dense} with numbers, which would tell what no finite sum says.`));
     const never = this.session.model.variables.filter(({ asked }) => !asked).length;
     if (never) this.list.append(quiet("li", `Left out, too: ${never} that cannot be observed, as the captions say.`));
   }

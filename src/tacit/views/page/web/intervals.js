@@ -130,12 +130,13 @@ class NumberField {
   }
 }
 
-// The same for any interval variable, whatever the query is: the one that was observed last, or one that is chosen.
+// The same for any variable of numbers or intervals, whatever the query is: the one that was observed last, or one that
+// is chosen.
 class NumberEntry {
   constructor(session) {
     const { model } = session;
-    const own = namesOf(model, (i) => model.variables[i].bins);
-    Object.assign(this, { session, last: null, field: null, i: own[0]?.[0] });
+    const own = namesOf(model, (i) => this.takes(model.variables[i]));
+    Object.assign(this, { session, last: null, fields: [], i: own[0]?.[0] });
     this.host = element("div", { class: "number-entry", hidden: !own.length });
     if (!own.length) return;
     this.select = chooser("Variable to type a number for", own, this.i, (i) => this.choose(i));
@@ -148,18 +149,27 @@ class NumberEntry {
   choose(i) {
     this.i = i;
     this.select.value = i;
-    this.field = new NumberField(this.session, i);
-    this.field.mean.remove(); // it is below the query
-    this.place.replaceChildren(this.field.form);
-    if (this.session.answer) this.field.update();
+    const { density } = this.session.model.variables[i];
+    this.fields = density ? density.columns.map((_, j) => new ColumnField(this.session, i, j)) : [new NumberField(this.session, i)];
+    if (!density) this.fields[0].mean.remove(); // it is below the query
+    this.place.replaceChildren(...this.fields.flatMap(({ form }, j) => [...this.named(density, j), form]));
+    if (this.session.answer) this.fields.forEach((field) => field.update());
+  }
+
+  takes({ bins, density }) {
+    return Boolean(bins || density);
+  }
+
+  // Of several columns, each has its name above its field.
+  named(density, j) {
+    return density?.columns.length > 1 ? [quiet("p", density.columns[j])] : [];
   }
 
   update() {
-    if (!this.field) return;
     const { last, model } = this.session;
-    const other = last !== this.last && last !== null && last !== this.i && model.variables[last].bins;
+    const other = last !== this.last && last !== null && last !== this.i && this.takes(model.variables[last]);
     this.last = last;
     if (other) this.choose(last);
-    else this.field.update();
+    else this.fields.forEach((field) => field.update());
   }
 }

@@ -81,6 +81,7 @@ class NetworkMap {
     const { title, pad, number } = this.m;
     const tests = gaugeLabels(this.model, variable, this.m.tests);
     const widest = Math.max(
+      0,
       ...[...variable.states, ...tests].map((text) => textWidth(text, this.m.letters, 650)), // as where it is observed
     );
     const labels = Math.min(widest, this.m.label, w - 2 * pad - number - 48);
@@ -98,6 +99,8 @@ class NetworkMap {
       full.append(part.more.group);
     }
     this.arrange(part);
+    part.curves = (variable.density?.columns ?? []).map((_, j) => this.curve(i, j, w));
+    full.append(...part.curves.map(({ group }) => group));
     part.folded = this.folded(variable, w, h);
     part.group = svgElement(
       "g",
@@ -145,6 +148,8 @@ class NetworkMap {
       bar: svgElement("rect", { class: "bar", x: bar, y: middle - 4.5, height: 9, width: 0, rx: 1 }),
       likelihood: svgElement("rect", { class: "likelihood", x: bar, y: middle + 2.5, height: 3, width: 0 }),
       ghost: svgElement("rect", { class: "ghost", x: bar, y: middle - 6.5, height: 13, width: 0 }),
+      whisker: svgElement("path", { class: "whisker" }),
+      middle,
       number: svgElement("text", { class: "number", x: right, y: middle + 4, "text-anchor": "end" }),
       left: bar,
       length,
@@ -167,11 +172,27 @@ class NetworkMap {
       made.bar,
       made.likelihood,
       made.ghost,
+      made.whisker,
       made.number,
     );
     if (label.textContent !== state) made.control.prepend(svgElement("title", {}, state));
     made.track = track;
     return made;
+  }
+
+  // A column of numbers: its curve, and a line of words below it.
+  curve(i, j, w) {
+    const { title, pad, row, curve: height } = this.m;
+    const { columns } = this.model.variables[i].density;
+    const y = title + j * (height + row);
+    const hit = svgElement("rect", { class: "hit", x: 2, y, width: w - 4, height: height + row, rx: 2 });
+    const made = new Curve(this.session, i, j, { x: pad, y, width: w - 2 * pad, height: height - 2 });
+    const text = (kind, x, anchor) => svgElement("text", { class: kind, x, y: y + height + row / 2 + 3, "text-anchor": anchor });
+    const [mean, range] = [text("label", pad, "start"), text("number", w - pad, "end")];
+    const name = columns.length > 1 ? [svgElement("text", { class: "column-name", x: pad + 3, y: y + 11 }, columns[j])] : [];
+    const note = svgElement("title", {});
+    const group = svgElement("g", { class: "more", "data-variable": i }, note, hit, made.group, ...name, mean, range);
+    return { group, made, mean, range, note };
   }
 
   // The last line of a box with many states: the others, which the query above the panels has.
@@ -191,6 +212,7 @@ class NetworkMap {
       setAttribute(rows[k].control, "visibility", "visible");
       setAttribute(rows[k].control, "transform", `translate(0 ${line * this.m.row})`);
     });
+    if (!shown.length) return;
     const reached = shown.some((k) => rows[k].control.getAttribute("tabindex") === "0");
     if (!reached && title.getAttribute("tabindex") !== "0") setAttribute(rows[shown[0]].control, "tabindex", 0);
   }
@@ -342,7 +364,7 @@ class NetworkMap {
   updateBox(part, i, posterior, likelihoods) {
     const seen = knownState(likelihoods);
     markEvidence(part.group, likelihoods);
-    const soft = likelihoods && seen < 0 ? shares(likelihoods) : null;
+    const soft = Array.isArray(likelihoods) && seen < 0 ? shares(likelihoods) : null;
     part.rows.forEach((row, k) => {
       setAttribute(row.bar, "width", (row.length * share01(posterior[k])).toFixed(2));
       setAttribute(row.likelihood, "width", soft ? (row.length * soft[k]).toFixed(2) : 0);
@@ -351,13 +373,42 @@ class NetworkMap {
       if (!Number.isNaN(ghost)) setAttribute(row.ghost, "x", (row.left + row.length * ghost - 0.8).toFixed(2));
       setText(row.number, percent(posterior[k]));
       setAttribute(row.control, "aria-pressed", seen === k);
-      setAttribute(row.control, "aria-label", this.session.spoken(i, k));
+      this.updateWhisker(row, i, k);
     });
+    if (part.curves.length) {
+      this.updateCurves(part, i);
+      return;
+    }
     if (part.more) this.choose(part, this.model.variables[i], posterior);
     const best = largest(posterior);
     const { state, names } = part.folded;
     setText(state, Number.isNaN(posterior[best]) ? "impossible" : `${names[best]} ${percent(posterior[best])}`);
     setAttribute(part.folded.bar, "width", (part.w * share01(posterior[best])).toFixed(1));
+  }
+
+  updateWhisker({ whisker, control, left, length, middle }, i, k) {
+    const ends = this.session.intervalOf(i, k)?.map((p) => (left + length * share01(p)).toFixed(2));
+    setAttribute(whisker, "d", ends ? `M${ends[0]} ${middle}H${ends[1]}M${ends[0]} ${middle - 3}v6M${ends[1]} ${middle - 3}v6` : "");
+    setAttribute(control, "aria-label", this.session.spoken(i, k));
+  }
+
+  // The intervals alone, which come later than the answer.
+  updateWhiskers() {
+    this.parts.forEach(({ rows }, i) => rows.forEach((row, k) => this.updateWhisker(row, i, k)));
+  }
+
+  updateCurves(part, i) {
+    const { answer, evidence } = this.session;
+    part.curves.forEach(({ made, mean, range, note }, j) => {
+      const mixture = answer.numbers[i][j];
+      made.update();
+      const words = mixture ? numberWords(mixture) : [`= ${plainNumber(numbersIn(evidence[i])[j])}`, ""];
+      setText(mean, words[0]);
+      setText(range, fitted(words[1], part.w - 2 * this.m.pad - textWidth(words[0], this.m.letters) - 6, this.m.letters));
+      setText(note, mixture ? numberSentence(mixture) : `observed ${words[0]}`);
+      mean.classList.toggle("known", !mixture);
+    });
+    setText(part.folded.state, fitted(spokenNumbers(this.session, i), part.w - 14, 15));
   }
 
   updateTests(part, node, tests) {

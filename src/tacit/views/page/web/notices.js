@@ -19,12 +19,7 @@ function notices(session) {
     document.getElementById("undo").disabled = !past.length;
     document.getElementById("clear").disabled = !dirty;
     if (!answer.possible)
-      say(
-        answer.beyond
-          ? session.unanswerable
-          : "These findings contradict each other: together they have probability 0.",
-        past.length > 0,
-      );
+      say("These findings contradict each other: together they have probability 0.", past.length > 0);
     else if (what === "answer") say("", false);
   });
   return (message) => say(message, false);
@@ -38,14 +33,15 @@ function speak(session) {
     const { answer, query, model } = session;
     const posterior = answer.posteriors[query];
     const best = largest(posterior);
-    const { label, states } = model.variables[query];
+    const { label, states, density } = model.variables[query];
+    const said = () => (density ? spokenNumbers(session, query) : `${states[best]} ${spokenPercent(posterior[best])}`);
     const flips = [...testsByNode(answer, before).values()]
       .flatMap(({ flipped }) => flipped)
       .filter((flip) => flip).length;
     const parts = [
       answer.possible
-        ? `${label}: ${states[best]} ${spokenPercent(posterior[best])}.`
-        : (answer.beyond && session.unanswerable) || "The findings contradict each other.",
+        ? `${label}: ${said()}.`
+        : "The findings contradict each other.",
     ];
     if (flips) parts.push(`${flips} ${flips === 1 ? "test" : "tests"} flipped.`);
     setText(place, parts.join(" "));

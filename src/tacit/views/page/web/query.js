@@ -14,8 +14,9 @@ class QueryBox {
   choose() {
     const { query, model } = this.session;
     this.select.value = query;
-    this.list = new StateList(this.session, query);
-    this.number = model.variables[query].bins ? new NumberField(this.session, query) : null;
+    const { bins, density } = model.variables[query];
+    this.list = density ? new NumbersView(this.session, query) : new StateList(this.session, query);
+    this.number = bins ? new NumberField(this.session, query) : null;
     const field = this.number ? [this.number.form] : [];
     document.getElementById("query-states").replaceChildren(...this.list.nodes, ...field);
     this.update();

@@ -1,6 +1,7 @@
 "use strict";
 // What the page asks of a query: posteriors, best states, information, sensitivity, curves and surfaces.
 
+const MIN_POWER = -1000; // of two, of a likelihood
 const NOISE = 1e-14; // what rounding leaves of a difference of equals, relative to them
 
 function difference(a, b) {
@@ -14,14 +15,20 @@ function normalised(likelihoods) {
   return likelihoods.map((x) => x / total);
 }
 
-// Evidence on a variable is null, a likelihood for each state, or the state that it is set to: { do: 1 }.
+// Evidence on a variable is null, a likelihood for each state, the state that it is set to: { do: 1 }, or its numbers:
+// { numbers: [78.2] }.
 function stateSet(finding) {
-  return finding && !Array.isArray(finding) ? finding.do : -1;
+  return finding?.do ?? -1;
 }
 
 function isKnown(finding) {
   if (stateSet(finding) >= 0) return true;
-  return Boolean(finding) && finding.length > 1 && finding.filter((x) => x > 0).length === 1;
+  return Array.isArray(finding) && finding.length > 1 && finding.filter((x) => x > 0).length === 1;
+}
+
+// What floats alone would lose: of likelihoods with powers, those that are too small beside the largest.
+function isLost(likelihoods) {
+  return Boolean(likelihoods?.powers?.some((power, c) => power < MIN_POWER && likelihoods.array[c] > 0));
 }
 
 class LocalEngine {
@@ -32,10 +39,45 @@ class LocalEngine {
     this.tables = model.tables.map((table) => ({ ...table, values: Float64Array.from(table.values) }));
     this.set = model.variables.map(() => -1); // the states that variables are set to in these tables
     this.tests = model.tests;
-    this.sum = new Run(model.programs.sum, this.tables);
-    this.other = new Run(model.programs.sum, this.tables); // the same query with other evidence, selected as `sum` is
+    this.program = model.programs.sum;
     this.best = model.programs.max ?? withMaxima(model.programs.sum);
-    this.max = new Run(this.best, this.tables);
+    this.plain = this.runs(Run);
+    this.wide = null; // made when floats do not do
+    this.use(this.plain);
+  }
+
+  runs(kind) {
+    const sum = new kind(this.program, this.tables);
+    const other = new kind(this.program, this.tables); // the same query with other evidence, selected as `sum` is
+    return { sum, other, max: new kind(this.best, this.tables) };
+  }
+
+  use({ sum, other, max }) {
+    Object.assign(this, { sum, other, max });
+  }
+
+  // Other numbers, in tables of the same shapes.
+  replace(tables) {
+    this.given = tables;
+    this.tables.forEach((table, t) => fillTable(table, tables[t].values, table.own ? this.set[table.node] : -1));
+    this.refresh();
+  }
+
+  refresh() {
+    for (const runs of [this.plain, this.wide ?? {}]) for (const run of Object.values(runs)) run.refresh();
+  }
+
+  // The likelihoods in some evidence, and its probability, computed with exponents for all numbers where floats do not do.
+  begin(evidence) {
+    const exact = this.prepare(evidence);
+    const floats = exact.map((own) => (own?.powers ? own.array.map((x, c) => x * 2 ** own.powers[c]) : own));
+    this.use(this.plain);
+    if (!exact.some(isLost)) {
+      const whole = this.sum.forward(floats);
+      if (!this.sum.faint) return { known: floats, whole, scale: scaleOf(exact) };
+    }
+    this.use((this.wide ??= this.runs(WideRun)));
+    return { known: exact, whole: this.sum.forward(exact), scale: scaleOf(exact) };
   }
 
   // The likelihoods in some evidence; the tables become those of a network in which variables are set as it says.
@@ -47,45 +89,55 @@ class LocalEngine {
         const state = this.set[table.node];
         if (table.own && state !== before[table.node]) fillTable(table, this.given[t].values, state);
       });
-      for (const run of [this.sum, this.other, this.max]) run.refresh();
+      this.refresh();
     }
-    return evidence.map((finding) => (stateSet(finding) >= 0 ? null : normalised(finding)));
+    return evidence.map((finding, i) => {
+      if (stateSet(finding) >= 0) return null;
+      const numbers = numbersIn(finding);
+      return numbers ? densityLikelihoods(this.variables[i].density, numbers) : normalised(finding);
+    });
   }
 
   // log p*(evidence), the posteriors of all variables, and how tests came out: one sweep up and one down.
   ask(evidence) {
-    const known = this.prepare(evidence);
-    const { mantissa, exponent } = this.sum.forward(known);
-    const beyond = this.sum.faint; // findings that are too improbable for floats
-    const possible = mantissa > 0 && !beyond;
+    const { known, whole: { mantissa, exponent }, scale } = this.begin(evidence);
+    const possible = mantissa > 0;
+    const posteriors = this.marginals(this.sum, known, possible ? 1 / mantissa : NaN);
     return {
       possible,
-      beyond,
-      logEvidence: possible ? Math.log(mantissa) + exponent * Math.LN2 : -Infinity,
-      posteriors: this.marginals(this.sum, known, possible ? 1 / mantissa : NaN),
+      logEvidence: possible ? Math.log(mantissa) + exponent * Math.LN2 + scale : -Infinity,
+      posteriors,
+      numbers: this.variables.map((own, i) => own.density && distributions(own, evidence[i], posteriors[i])),
+      expected: this.variables.map((own, i) => (possible && numbersIn(evidence[i]) ? this.expected(own, i) : null)),
       tests: this.tests.filter(({ node }) => this.set[node] < 0).map((test) => this.tested(test)),
     };
+  }
+
+  // How the numbers of a variable would be distributed, given the other findings alone, and the tests as they are.
+  expected(variable, i) {
+    return distributions(variable, null, normalised(this.sum.otherwise(i)));
   }
 
   posterior(evidence, query) {
     return this.ask(evidence).posteriors[query];
   }
 
-  // p*(state, evidence) of all states of all variables, times a factor; NaN where that is.
+  // p*(state, evidence) of all states of all variables, of continuous ones those of their parents, times a factor; NaN
+  // where that is.
   marginals(run, known, factor) {
-    run.reverse(Number.isNaN(factor) ? 0 : factor);
-    return this.variables.map(({ states }, i) => {
-      const likelihoods = known[i] ?? states.map(() => 1);
-      if (Number.isNaN(factor)) return states.map(() => NaN);
-      if (!run.likelihoods[i].length) return [...likelihoods]; // a single state
-      return likelihoods.map((x, k) => x * run.likelihoods[i].reduce((sum, op) => sum + op.adjoint[k], 0));
+    if (Number.isNaN(factor)) return this.variables.map(({ card }) => Array(card).fill(NaN));
+    run.reverse(factor);
+    return this.variables.map(({ card }, i) => {
+      const likelihoods = known[i] ?? Array(card).fill(1);
+      if (!run.likelihoods[i].length) return [...(likelihoods.array ?? likelihoods)]; // a single state
+      return run.joints(i, likelihoods);
     });
   }
 
   // How one testing node was decided: a row for every test of every state of its parents.
   tested({ node, operations, gamma, places, thresholds, operators }) {
     const selects = operations.map((i) => this.sum.operations[i]);
-    const marginal = this.sum.operations[selects[0].inputs[0]].array;
+    const marginal = this.sum.relative(this.sum.operations[selects[0].inputs[0]]);
     const total = sumOf(marginal);
     const cards = this.variables[node].parents.map((p) => this.variables[p].states.length);
     const rows = places.flatMap((place, u) => {
@@ -101,21 +153,19 @@ class LocalEngine {
     return { node, gamma, rows };
   }
 
-  // The states that are jointly most probable, and log p*(states, evidence).
+  // The states that are jointly most probable, and log p*(states, evidence). Continuous variables have none.
   mpe(evidence) {
-    const known = this.prepare(evidence);
-    if (this.best.borrowed) this.sum.forward(known);
+    const { known, scale } = this.begin(evidence);
     const { mantissa, exponent } = this.max.forward(known, this.best.borrowed ? this.sum : null);
     if (!(mantissa > 0)) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
     const found = this.max.decide(this.best.decisions);
-    const states = this.best.axes.map(({ axis, possible }) => possible[axis === null ? 0 : found.get(axis)]);
-    return { possible: true, states, logProbability: Math.log(mantissa) + exponent * Math.LN2 };
+    const states = this.best.axes.map((own) => own && own.possible[own.axis === null ? 0 : found.get(own.axis)]);
+    return { possible: true, states, logProbability: Math.log(mantissa) + exponent * Math.LN2 + scale };
   }
 
   // By how much, in nats, the entropy of the query is expected to drop if a variable's state were observed.
   information(evidence, query) {
-    const known = this.prepare(evidence);
-    const whole = this.sum.forward(known);
+    const { known, whole } = this.begin(evidence);
     if (!(whole.mantissa > 0)) return this.variables.map(() => NaN);
     // P*(state of the query, state of a variable) for all variables, with the tables that `sum` selected
     const pairs = this.variables[query].states.map((_, state) => {
@@ -123,7 +173,8 @@ class LocalEngine {
       return this.marginals(this.other, masked, factor);
     });
     return this.variables.map((_, i) => {
-      return i === query || isKnown(evidence[i]) ? NaN : mutualInformation(pairs.map((of) => of[i]));
+      const unasked = i === query || isKnown(evidence[i]) || this.variables[i].density;
+      return unasked ? NaN : mutualInformation(pairs.map((of) => of[i]));
     });
   }
 
@@ -132,7 +183,7 @@ class LocalEngine {
     const masked = known.slice();
     masked[query] = this.variables[query].states.map((_, k) => (k === state ? (known[query] ? known[query][k] : 1) : 0));
     const part = this.other.forward(masked, this.sum);
-    return { masked, factor: 2 ** (part.exponent - whole.exponent) / whole.mantissa };
+    return { masked, factor: part.mantissa > 0 ? 2 ** (part.exponent - whole.exponent) / whole.mantissa : 0 };
   }
 
   // The posterior of the query without any finding, and without each finding alone.
@@ -150,11 +201,12 @@ class LocalEngine {
   }
 
   // How the posterior of a state depends on every number, the rest of its row co-varied; the largest effects first.
-  // `growth` is how much p*(evidence) grows with the number, relative to what it is.
+  // `growth` is how much p*(evidence) grows with the number, relative to what it is. Null where that would take
+  // derivatives through tests that are beyond floats.
   sensitivity(evidence, query, state) {
-    const known = this.prepare(evidence);
-    const whole = this.sum.forward(known);
+    const { known, whole } = this.begin(evidence);
     if (!(whole.mantissa > 0)) return [];
+    if (this.sum instanceof WideRun && this.sum.selects.length) return null;
     const posterior = this.marginals(this.sum, known, 1 / whole.mantissa)[query][state];
     const own = this.slopes(this.fixed(known, query, state, whole).factor);
     this.other.forward(known, this.sum);
@@ -198,10 +250,10 @@ class LocalEngine {
       for (let k = first; k < first + shape[shape.length - 1]; k++) values[k] *= factor;
     }
     values[place] = value;
-    this.sum.refresh();
+    this.refresh();
     const found = this.ask(evidence).posteriors[query][state];
     before.forEach((x, k) => (values[k] = x));
-    this.sum.refresh();
+    this.refresh();
     return found;
   }
 
@@ -267,6 +319,11 @@ class LocalEngine {
   }
 }
 
+// The logarithm of what the densities in some likelihoods were divided by.
+function scaleOf(likelihoods) {
+  return sumOf(likelihoods.map((own) => own?.scale ?? 0));
+}
+
 // The places of findings, in the order of the variables.
 function findingsIn(evidence) {
   return evidence.flatMap((finding, i) => (finding ? [i] : []));
@@ -280,7 +337,7 @@ function leftOut(evidence) {
 
 // Whether two findings differ in what they say.
 function isApart(finding, other) {
-  const text = (own) => JSON.stringify(!own || stateSet(own) >= 0 ? own : normalised(own).map((x) => Number(x.toPrecision(6))));
+  const text = (own) => JSON.stringify(Array.isArray(own) ? normalised(own).map((x) => Number(x.toPrecision(6))) : own);
   return text(finding) !== text(other);
 }
 

@@ -69,8 +69,9 @@ class Reader {
   }
 
   take(name, value) {
-    const [i, found] = findingOf(this.model, name, value);
-    this.evidence[i] = found;
+    const { i, ...what } = named(this.model, name);
+    const { density } = this.model.variables[i];
+    this.evidence[i] = density ? numberFinding(this.model, { i, ...what }, value, this.evidence[i]) : findingOf(this.model, { i, ...what }, value);
   }
 
   readPart(part) {
@@ -175,9 +176,20 @@ function fromRows(model, [header, row, ...more]) {
   return reader.result();
 }
 
-// What a text says about a variable: its place, and evidence on it.
-function findingOf(model, left, right) {
-  const { i, name, set } = named(model, left);
+// What a text says about a column of numbers, beside what is known of the others.
+function numberFinding(model, { i, j, name, set }, right, before) {
+  const { density } = model.variables[i];
+  if (set) throw new Error(whyNotSet(model, i));
+  if (j < 0) throw new Error(`“${name}” has several numbers: name one of ${density.columns.join(", ")}.`);
+  try {
+    return withColumn(before, density, j, numberOfText(density, unquoted(right.trim())));
+  } catch (error) {
+    throw new Error(`${name}: ${error.message}`);
+  }
+}
+
+// What a text says about the states of a variable.
+function findingOf(model, { i, name, set }, right) {
   const { names, bins } = model.variables[i];
   const value = right.trim();
   const { state, number } = namedState(model.variables[i], value);
@@ -185,14 +197,14 @@ function findingOf(model, left, right) {
     const problem = whyNotSet(model, i);
     if (problem) throw new Error(problem);
     if (state < 0) throw new Error(`“${value}” is not a state of ${name} (${names.join(", ")}).`);
-    return [i, withNumber({ do: state }, number)];
+    return withNumber({ do: state }, number);
   }
-  if (state >= 0) return [i, withNumber(observed(names.length, state), number)];
+  if (state >= 0) return withNumber(observed(names.length, state), number);
   const first = Number(value);
-  if (!bins && names.length === 2 && value !== "" && first >= 0 && first <= 1) return [i, [first, 1 - first]];
+  if (!bins && names.length === 2 && value !== "" && first >= 0 && first <= 1) return [first, 1 - first];
   const numbers = value.split(",").map((piece) => (piece.trim() === "" ? NaN : Number(piece)));
   const fits = numbers.length === names.length && numbers.every((x) => Number.isFinite(x) && x >= 0);
-  if (fits && numbers.some((x) => x > 0)) return [i, numbers];
+  if (fits && numbers.some((x) => x > 0)) return numbers;
   throw new Error(`“${value}” is not a state of ${name} (${names.join(", ")}), nor ${names.length} likelihoods.`);
 }
 
@@ -208,19 +220,33 @@ function namedState({ names, states, bins, ...variable }, text) {
   }
 }
 
+// What may be observed: variables, and the columns of those that have several numbers. `j` is the number of the column.
+function observables({ variables }) {
+  return variables.flatMap(({ name, label, density }, i) => {
+    const columns = density?.columns ?? [];
+    const whole = { i, j: columns.length === 1 ? 0 : -1, name, label };
+    return columns.length > 1 ? [whole, ...columns.map((own, j) => ({ i, j, name: own, label: own }))] : [whole];
+  });
+}
+
 // The variable that is observed, or set: "do(NAME)", unless there is a variable of that very name.
 function named(model, text) {
+  const all = observables(model);
+  const find = (own) => all[alikeVariable(model, own)];
   for (const own of [text, text.trim(), unquoted(text.trim())]) {
-    if (alikeVariable(model, own) >= 0) return { i: alikeVariable(model, own), name: own, set: false };
+    const plain = find(own);
+    if (plain) return { i: plain.i, j: plain.j, name: own, set: false };
     const inner = /^do\((.*)\)$/s.exec(own);
-    if (inner && alikeVariable(model, inner[1]) >= 0) return { i: alikeVariable(model, inner[1]), name: inner[1], set: true };
+    const set = inner && find(inner[1]);
+    if (set) return { i: set.i, j: set.j, name: inner[1], set: true };
   }
   const name = unquoted(text.trim());
   throw new Error(`This network has no variable “${/^do\((.*)\)$/s.exec(name)?.[1] ?? name}”.`);
 }
 
 function alikeVariable(model, text) {
-  return alike(text, model.variables.map((one) => one.name), model.variables.map((one) => one.label));
+  const all = observables(model);
+  return alike(text, all.map((one) => one.name), all.map((one) => one.label));
 }
 
 // Where a text is among names or what is shown for them: exactly, or else in any case, if that is clear.
@@ -239,7 +265,7 @@ function cutLine(model, line) {
   const text = line.trim();
   const between = /[=:\t]/.test(text) ? SIGN : SPACE;
   const starts = (name) => text.toLowerCase().startsWith(name.toLowerCase()) && between.test(text.slice(name.length));
-  const longest = model.variables
+  const longest = observables(model)
     .flatMap(({ name, label }) => [name, label, `do(${name})`, `do(${label})`])
     .filter((name) => name && starts(name))
     .reduce((best, name) => (name.length > best.length ? name : best), "");

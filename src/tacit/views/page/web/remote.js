@@ -75,7 +75,11 @@ class RemoteEngine {
 
   row(evidence) {
     const known = (finding) => finding && stateSet(finding) < 0;
-    return Object.fromEntries(this.variables.map(({ name }, i) => [name, evidence[i]]).filter(([, own]) => known(own)));
+    const states = this.variables.map(({ name }, i) => [name, evidence[i]]).filter(([, own]) => known(own) && !numbersIn(own));
+    const numbers = this.variables.flatMap(({ density }, i) =>
+      (numbersIn(evidence[i]) ?? []).map((x, j) => [density.columns[j], x]).filter(([, x]) => x !== null),
+    );
+    return Object.fromEntries([...states, ...numbers]);
   }
 
   // The fields of a request: rows of evidence in which the same variables are set.
@@ -94,12 +98,16 @@ class RemoteEngine {
   ask(evidence) {
     for (const [kind, control] of this.asking) if (kind !== "ask") control.abort();
     return this.question("ask", async (send) => {
-      const found = await send("marginals", { ...(await this.given(send, [evidence])), tests: true });
+      const dense = this.variables.some(({ density }) => density) ? { weights: true } : {};
+      const found = await send("marginals", { ...(await this.given(send, [evidence])), tests: true, ...dense });
+      const possible = found.log_evidence[0] !== null;
+      const posteriors = this.variables.map(({ name, density }) => (density ? found.weights : found.posteriors)[name][0].map(number));
       return {
-        possible: found.log_evidence[0] !== null,
-        beyond: false, // a server reckons with any exponent
+        possible,
         logEvidence: found.log_evidence[0] ?? -Infinity,
-        posteriors: this.variables.map(({ name }) => found.posteriors[name][0].map(number)),
+        posteriors,
+        numbers: this.variables.map((own, i) => own.density && distributions(own, evidence[i], posteriors[i])),
+        expected: this.variables.map((own, i) => (possible && numbersIn(evidence[i]) ? otherwise(own, evidence[i], posteriors[i]) : null)),
         tests: Object.entries(found.tests).map(([name, how]) => this.tested(name, how)),
       };
     });
@@ -148,7 +156,7 @@ class RemoteEngine {
       const found = await send("mpe", await this.given(send, [evidence]));
       if (found.log_probability[0] === null) return { possible: false, states: this.variables.map(() => null), logProbability: -Infinity };
       await this.learnLabels(send);
-      const states = this.variables.map(({ name }, i) => this.labels[i].indexOf(found.states[name][0]));
+      const states = this.variables.map(({ name }, i) => (this.variables[i].density ? null : this.labels[i].indexOf(found.states[name][0])));
       return { possible: true, states, logProbability: found.log_probability[0] };
     });
   }
@@ -157,7 +165,7 @@ class RemoteEngine {
     return this.question("information", async (send) => {
       const asked = { query: this.variables[query].name, ...(await this.given(send, [evidence])) };
       const { information } = await send("information", asked);
-      return this.variables.map(({ name }, i) => (i === query || stateSet(evidence[i]) >= 0 ? NaN : number(information[name][0])));
+      return this.variables.map(({ name }, i) => (i === query || stateSet(evidence[i]) >= 0 ? NaN : number(information[name]?.[0])));
     });
   }
 
@@ -227,6 +235,14 @@ class RemoteEngine {
     }
     return made;
   }
+}
+
+// How the numbers of a variable would be distributed, given the other findings alone: what its own say is divided out
+// again. Nothing where floats have lost some of it.
+function otherwise(variable, finding, weights) {
+  const { array, powers } = densityLikelihoods(variable.density, numbersIn(finding));
+  if (isLost({ array, powers }) || array.includes(0)) return null;
+  return distributions(variable, null, normalised(weights.map((w, c) => w / (array[c] * 2 ** powers[c]))));
 }
 
 // The rows from a place on in which the same variables are set, as many as a request may have.

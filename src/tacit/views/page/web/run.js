@@ -332,11 +332,12 @@ class Run {
     this.joint = program.joint;
     this.operations = program.operations.map((op) => ({ ...op, exponent: 0 }));
     for (const op of this.operations) {
-      op.rules = KINDS[op.kind];
+      op.rules = this.rules[op.kind];
       op.inputs ??= [];
       op.array = new Float64Array(size(op.axes, this.sizes));
       op.adjoint = new Float64Array(op.array.length);
-      op.plan = op.rules.plan?.(op, this.operations, this.sizes);
+      op.plan = KINDS[op.kind].plan?.(op, this.operations, this.sizes);
+      this.prepare(op);
     }
     this.refresh();
     this.moving = this.operations.filter((op) => op.rows);
@@ -344,6 +345,13 @@ class Run {
     this.likelihoods = program.cards.map((_, i) => this.operations.filter((op) => op.variable === i));
     this.parameters = this.operations.filter((op) => op.kind === "parameter");
   }
+
+  get rules() {
+    return KINDS;
+  }
+
+  // More that an operation needs.
+  prepare() {}
 
   // Make again what depends on numbers alone.
   refresh() {
@@ -385,28 +393,49 @@ class Run {
     }
   }
 
+  // Derivatives by the logarithms of the likelihoods of a variable, once they are known.
+  joints(i, likelihoods) {
+    return likelihoods.map((x, k) => x * this.likelihoods[i].reduce((sum, op) => sum + op.adjoint[k], 0));
+  }
+
+  // The same as if nothing were known of that variable itself, but for a common factor.
+  otherwise(i) {
+    const [first, ...more] = this.likelihoods[i];
+    return first ? [...first.adjoint].map((x, k) => more.reduce((sum, op) => sum + op.adjoint[k], x)) : [1];
+  }
+
+  // The value of an operation, but for a common factor.
+  relative(op) {
+    return op.array;
+  }
+
   // The traceback from a maximum: for every decision, the states that it belongs to.
   decide(decisions) {
     const states = new Map();
     for (const { inputs, chosen } of decisions) {
       const places = inputs.map((i) => {
-        const { array, axes } = this.operations[i];
+        const { axes } = this.operations[i];
         const own = strides(axes, this.sizes);
         let start = 0;
         for (const axis of axes) if (!chosen.includes(axis)) start += states.get(axis) * own.get(axis);
-        return { array, start, along: offsets(chosen, axes, this.sizes) };
+        return { op: this.operations[i], start, along: offsets(chosen, axes, this.sizes) };
       });
-      let best = 0;
-      let largest = -1;
-      for (let t = 0; t < places[0].along.length; t++) {
-        const term = places.reduce((product, { array, start, along }) => product * array[start + along[t]], 1);
-        if (term > largest) [best, largest] = [t, term];
-      }
+      let best = this.best(places);
       for (let k = chosen.length - 1; k >= 0; k--) {
         states.set(chosen[k], best % this.sizes[chosen[k]]);
         best = Math.floor(best / this.sizes[chosen[k]]);
       }
     }
     return states;
+  }
+
+  // Of products of entries of several tables, the place of the largest.
+  best(places) {
+    let [best, largest] = [0, -1];
+    for (let t = 0; t < places[0].along.length; t++) {
+      const term = places.reduce((product, { op, start, along }) => product * op.array[start + along[t]], 1);
+      if (term > largest) [best, largest] = [t, term];
+    }
+    return best;
   }
 }

@@ -52,7 +52,7 @@ class Search {
         "li",
         { role: "option", id: `found-${k}`, "data-found": k, "aria-selected": k === this.at ? "true" : "false" },
         variables[i].label,
-        element("small", {}, variables[i].label === variables[i].name ? variables[i].states.join(", ") : variables[i].name),
+        element("small", {}, variables[i].label === variables[i].name ? about(variables[i]) : variables[i].name),
       ),
     );
     const note = (text) => element("li", { role: "option", "aria-disabled": "true", class: "quiet" }, text);
@@ -96,4 +96,9 @@ class Search {
   close() {
     this.show(false, 0);
   }
+}
+
+// What a variable can be, in few words.
+function about({ states, density }) {
+  return density ? "a number" : states.join(", ");
 }

@@ -6,6 +6,8 @@ const SAME = 0.005; // a difference of posteriors that nobody would see
 class Session {
   constructor(model, engine) {
     Object.assign(this, { model, engine, query: model.query, answer: null, earlier: null, kept: null, last: null });
+    this.intervals = null; // of the posteriors, once they are known
+    this.first = null; // the answer without findings
     this.setting = false; // whether a click sets a variable, or observes it
     this.evidence = model.variables.map(() => null);
     this.past = [];
@@ -119,16 +121,21 @@ class Session {
   }
 
   take(answer) {
+    this.first ??= answer;
     this.answer = answer;
     this.tell("answer");
   }
 
   // Why there is no answer; null if there is one.
   get unanswerable() {
-    if (this.answer.possible) return null;
-    return this.answer.beyond
-      ? "The findings are too improbable for this page, which reckons down to 1e-300. tacit itself goes further."
-      : "The findings have probability 0.";
+    return this.answer.possible ? null : "The findings have probability 0.";
+  }
+
+  // Why panels about the states of the query have nothing to say; null if they do.
+  get unexplained() {
+    const { label, density } = this.model.variables[this.query];
+    if (!density) return this.unanswerable;
+    return `${label} is a number. This explains variables that have states: choose one as the query.`;
   }
 
   // Keep what is known as case A; changes from now on make case B. With null, there is one case again.
@@ -197,6 +204,22 @@ class Session {
     return Math.abs(now - before) > SAME ? before : NaN;
   }
 
+  // The same of a column of numbers: its distribution, if it looks different from the one now; null otherwise.
+  ghostOf(i, j) {
+    const expected = this.answer.expected[i]?.[j];
+    if (numbersIn(this.evidence[i])?.[j] != null) return expected ?? null;
+    const [before, now] = [this.kept?.answer ?? this.earlier, this.answer].map((answer) => answer?.numbers[i]?.[j]);
+    if (!before?.possible || !now?.possible) return null;
+    const apart = Math.abs(before.mean - now.mean) + Math.abs(before.sd - now.sd);
+    return apart > 4 * SAME * now.sd ? before : null;
+  }
+
+  // The interval of a state; null if there is none, or nothing to see of it.
+  intervalOf(i, state) {
+    const interval = this.intervals?.[i]?.[state];
+    return interval && interval[1] - interval[0] > SAME / 10 ? interval : null;
+  }
+
   // How a state is read out.
   spoken(i, state) {
     const { label, states } = this.model.variables[i];
@@ -209,6 +232,8 @@ class Session {
         : seen >= 0
           ? "excluded"
           : `soft evidence, likelihood ${brief(shares(likelihoods)[state])}`;
-    return `${label}: ${states[state]}, ${spokenPercent(this.answer.posteriors[i][state])}, ${finding}`;
+    const interval = this.intervalOf(i, state);
+    const sure = interval ? ` (from ${spokenPercent(interval[0])} to ${spokenPercent(interval[1])})` : "";
+    return `${label}: ${states[state]}, ${spokenPercent(this.answer.posteriors[i][state])}${sure}, ${finding}`;
   }
 }

@@ -34,7 +34,8 @@ class StepsTable {
   }
 
   update() {
-    const { kept } = this.session;
+    const { model, query } = this.session;
+    const kept = model.variables[query].density ? null : this.session.kept;
     const [a, b] = kept ? this.cases : [];
     const apart = kept ? findingsApart(a.evidence, b.evidence) : [];
     this.host.hidden = !apart.length || !a.answer.possible || !b.answer.possible;
@@ -64,8 +65,8 @@ class StepsTable {
   }
 
   name(i, a, b) {
-    const { states } = this.session.model.variables[i];
-    const [from, to] = [a, b].map(({ evidence }) => (evidence[i] ? findingText(states, evidence[i]) : "–"));
+    const variable = this.session.model.variables[i];
+    const [from, to] = [a, b].map(({ evidence }) => (evidence[i] ? findingText(variable, evidence[i]) : "–"));
     return element("th", { scope: "row" }, link(this.session, i), `: ${from} → ${to}`);
   }
 

@@ -39,16 +39,18 @@ class TablePanel {
   show(query, variable) {
     this.query = query;
     this.rows = [];
+    this.heads = variable.density ? densityHeads(variable.density) : variable.states;
     const { model } = this.session;
     const names = variable.parents.map((p) => model.variables[p].label);
-    setText(this.head, `P(${variable.label}${names.length ? ` | ${names.join(", ")}` : ""})`);
+    const what = `(${variable.label}${names.length ? ` | ${names.join(", ")}` : ""})`;
+    setText(this.head, variable.density ? `p${what}, ${DENSITY_NAMES[variable.density.kind]}` : `P${what}`);
     this.cards = variable.parents.map((p) => model.variables[p].states.length);
     const count = this.cards.reduce((product, card) => product * card, 1);
-    const entries = count * variable.states.length;
-    const known = tablesOf(model, query);
+    const entries = count * this.heads.length;
+    const known = variable.density ? densityTable(variable) : tablesOf(model, query);
     const small = count <= MANY_ROWS && entries <= MANY_ENTRIES;
     const more = small ? "" : " That is too long to be shown in full: choose states of the parents to see their row.";
-    const size = tableSize(count, variable.states.length, known.tables.length);
+    const size = tableSize(count, this.heads.length, known.tables.length);
     setText(this.size, size + (known.tables.length ? more : " They are not on this page."));
     this.choices.replaceChildren(...(small || !known.tables.length ? [] : this.chooseRow(variable)));
     this.shown = small ? Array.from({ length: count }, (_, u) => u) : null;
@@ -96,8 +98,7 @@ class TablePanel {
   }
 
   table({ values }, t, rows) {
-    const { model } = this.session;
-    const { states } = model.variables[this.query];
+    const states = this.heads;
     const count = this.known.tables.length;
     const lines = rows.map((u) => [digits(u, this.cards), values.slice(u * states.length, (u + 1) * states.length)]);
     const title = tableTitle(t, count);
@@ -129,6 +130,31 @@ class TablePanel {
     const table = element("table", { class: "cpt" }, element("thead", {}, element("tr", {}, ...above)), body);
     return element("div", { class: "wide-table", role: "region", tabindex: 0, "aria-label": label }, table);
   }
+}
+
+const DENSITY_NAMES = { gaussian: "normal", joint: "normal", "log-normal": "log-normal", poisson: "Poisson" };
+
+// What the numbers of a density are called: of several columns, their means and covariances.
+function densityHeads({ kind, columns }) {
+  if (kind === "poisson") return ["rate"];
+  if (kind === "log-normal") return ["mean of log", "sd of log"];
+  if (kind === "gaussian") return ["mean", "sd"];
+  const pairs = columns.flatMap((one, i) => columns.slice(i).map((other) => (one === other ? `var ${one}` : `cov ${one}, ${other}`)));
+  return [...columns.map((name) => `mean ${name}`), ...pairs];
+}
+
+// The numbers of a density as those of a table: a row for each component.
+function densityTable({ density, card }) {
+  const { kind, columns, mean, sd, rate, cov } = density;
+  const d = columns.length;
+  const row = (c) => {
+    if (kind === "poisson") return [rate[c]];
+    if (kind !== "joint") return [mean[c], sd[c]];
+    const pairs = columns.flatMap((_, i) => columns.slice(i).map((_own, j) => cov[(c * d + i) * d + i + j]));
+    return [...mean.slice(c * d, (c + 1) * d), ...pairs];
+  };
+  const rows = Array.from({ length: card }, (_, c) => row(c));
+  return { tables: [{ values: rows.flat().map((x) => brief(x, 4)) }], thresholds: false };
 }
 
 function numberCell(cell) {

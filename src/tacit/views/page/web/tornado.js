@@ -4,6 +4,7 @@
 const CHANGE = 0.1;
 const BARS = 10;
 const CANDIDATES = 30;
+const TOO_IMPROBABLE = "The findings are so improbable that the page cannot follow the tests. In Python, tac.sensitivity does.";
 
 class TornadoPanel {
   constructor(session) {
@@ -21,14 +22,16 @@ class TornadoPanel {
   }
 
   update() {
-    const { engine, query, model, unanswerable, aside, posteriorAside } = this.session;
-    if (query !== this.query) this.ask(query, model.variables[query]);
-    const nothing = model.limited ?? unanswerable;
+    const { engine, query, model, unexplained, aside } = this.session;
+    this.choice.hidden = Boolean(model.variables[query].density);
+    if (query !== this.query && !this.choice.hidden) this.ask(query, model.variables[query]);
+    const nothing = model.limited ?? unexplained;
     if (nothing) return this.empty(nothing);
-    const asked = together(engine.sensitivity(aside.evidence, query, this.state), posteriorAside);
+    const asked = together(engine.sensitivity(aside.evidence, query, this.state), this.session.posteriorAside);
     return this.newest(asked, ([found, posterior]) => {
+      if (!found) return this.empty(TOO_IMPROBABLE);
       this.describe(aside.note, posterior[this.state]);
-      this.show(found, posterior[this.state], aside.evidence);
+      return this.show(found, posterior[this.state], aside.evidence);
     });
   }
 

@@ -16,14 +16,15 @@ class WeightsPanel {
   }
 
   update() {
-    const { engine, query, unanswerable, aside, posteriorAside } = this.session;
-    this.ask(query);
-    if (unanswerable) return this.empty(`${this.which()}${unanswerable}`);
+    const { engine, query, unexplained, aside } = this.session;
+    this.choice.hidden = Boolean(this.session.model.variables[query].density);
+    if (!this.choice.hidden) this.ask(query);
+    if (unexplained) return this.empty(`${this.which()}${unexplained}`);
     if (!findingsIn(aside.evidence).length)
       return this.empty(
         `${this.which()}${aside.note}Nothing ${aside.note ? "else " : ""}is observed. Observe something to see how much it changes the answer.`,
       );
-    const asked = together(engine.without(aside.evidence, query), posteriorAside);
+    const asked = together(engine.without(aside.evidence, query), this.session.posteriorAside);
     return this.newest(asked, ([without, posterior]) => this.show(without, posterior));
   }
 
@@ -82,9 +83,9 @@ class WeightsPanel {
 
   line({ i, rest, weight }, reach) {
     const { model, evidence } = this.session;
-    const { label, states } = model.variables[i];
-    const said = findingText(states, evidence[i]);
-    const known = knownState(evidence[i]) >= 0;
+    const { label } = model.variables[i];
+    const said = findingText(model.variables[i], evidence[i]);
+    const known = knownState(evidence[i]) >= 0 || numbersIn(evidence[i]);
     const text = stateSet(evidence[i]) >= 0 ? `${label} ${said}` : known ? stateText(label, said) : `${label} likelihoods ${said}`;
     return element(
       "li",

@@ -31,12 +31,19 @@ function encoded(text) {
 
 // Names of variables, and functions that write what is known: the number that was typed, a state, or likelihoods.
 function pairs(model, evidence) {
-  return findingsIn(evidence).map((i) => {
+  return findingsIn(evidence).flatMap((i) => {
     const finding = evidence[i];
-    const { name, names } = model.variables[i];
+    const { name, names, density } = model.variables[i];
+    if (density) return numberPairs(density, numbersIn(finding));
     const state = knownState(finding);
     const one = typedNumbers.get(finding) ?? names[state];
     const text = (written, comma) => (state < 0 ? finding.map(rounded).join(comma) : written(one));
-    return { name, set: stateSet(finding) >= 0, text };
+    return [{ name, set: stateSet(finding) >= 0, text }];
   });
+}
+
+// Of numbers, those that are known, each by the name of its column.
+function numberPairs({ columns }, numbers) {
+  const known = columns.map((name, j) => ({ name, x: numbers[j] })).filter(({ x }) => x !== null);
+  return known.map(({ name, x }) => ({ name, set: false, text: () => String(x) }));
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Self, TypeVar, overload
 
 import numpy as np
 
@@ -16,30 +16,14 @@ from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import AnyDensity, BaseDensity
 from tacit.model.model import Model
 from tacit.model.rules import NoisyOr
+from tacit.query.ensembles.dirichlet import Dirichlet, Key
 
-Key = tuple[str, str]
 M = TypeVar("M", bound=Model)
 Stacked = CPT | TestingCPT | BaseDensity  # CPTs that are made anew from the arrays of their parts
 
 
-class Ensemble(Generic[M]):
-    """Many networks of one structure. `tac.posterior(rows, tables=ensemble)` answers under each of them.
-
-    `Estimate.draws` makes one of the numbers that data leave possible, and `Ensemble.of` of any networks. `network` has
-    the means of all numbers.
-
-    >>> import tacit
-    >>> optimist, pessimist = tacit.Network(), tacit.Network()
-    >>> for net, p in (optimist, 0.1), (pessimist, 0.4):
-    ...     net.add("Fault", cpt=[p, 1 - p])
-    ...     net.add("Alarm", ["Fault"], cpt=[[0.9, 0.1], [0.05, 0.95]])
-    >>> experts = tacit.Ensemble.of([optimist, pessimist])
-    >>> experts
-    Ensemble(2 networks, 2 nodes, 1 of which differs)
-    >>> tac = tacit.compile(optimist, query="Fault", evidence=["Alarm"])
-    >>> tac.posterior({"Alarm": "true"}, tables=experts).round(3).tolist()
-    [[[0.667, 0.333]], [[0.923, 0.077]]]
-    """
+class BaseEnsemble(Generic[M]):
+    """Many networks of one structure; see `Ensemble`, which users hold."""
 
     def __init__(
         self,
@@ -47,16 +31,22 @@ class Ensemble(Generic[M]):
         parts: Mapping[Key, Floats],
         slopes: Mapping[str, tuple[float | None, ...]] | None = None,
         causes: Mapping[str, Sequence[NoisyOr]] | None = None,
+        dirichlets: Sequence[Dirichlet] = (),
+        count: int | None = None,
     ) -> None:
-        """Networks that are `network` but for some parts (draws, *shape) of CPTs, slopes and noisy-ors."""
-        self.network, self.parts = network, dict(parts)
+        """Networks that are `network` but for some parts (draws, *shape) of CPTs, slopes and noisy-ors.
+
+        `dirichlets` are the distributions that tables were drawn from, of those where they are known. Where nothing
+        differs, `count` says how many networks there are.
+        """
+        self.network, self.parts, self.dirichlets = network, dict(parts), tuple(dirichlets)
         self.slopes, self.causes = dict(slopes or {}), dict(causes or {})
         lengths = {*map(len, self.parts.values()), *map(len, self.slopes.values()), *map(len, self.causes.values())}
-        self._count = lengths.pop() if lengths else 1
+        self._count = lengths.pop() if lengths else count or 1
         assert not lengths, "parts of different numbers of networks"
 
-    @staticmethod
-    def of(networks: Iterable[M]) -> Ensemble[M]:
+    @classmethod
+    def of(cls, networks: Iterable[M]) -> Self:
         """The ensemble of some networks, which have the same variables, states and edges, and the same kinds of CPT."""
         listed = list(networks)
         if not listed:
@@ -84,9 +74,7 @@ class Ensemble(Generic[M]):
             if isinstance(cpts[0], TestingCPT) and len({cpt.gamma for cpt in cpts}) > 1:
                 slopes[name] = tuple(cpt.gamma for cpt in cpts)
             means[name] = _with_parts(cpts[0], {part: tables.mean(axis=0) for part, tables in own.items()})
-        ensemble = Ensemble(listed[0].with_cpts(means), parts, slopes, causes)
-        ensemble._count = len(listed)
-        return ensemble
+        return cls(listed[0].with_cpts(means), parts, slopes, causes, count=len(listed))
 
     def __len__(self) -> int:
         return self._count
@@ -95,9 +83,9 @@ class Ensemble(Generic[M]):
     def __getitem__(self, i: int) -> M: ...
 
     @overload
-    def __getitem__(self, i: slice) -> Ensemble[M]: ...
+    def __getitem__(self, i: slice) -> Self: ...
 
-    def __getitem__(self, i: int | slice) -> M | Ensemble[M]:
+    def __getitem__(self, i: int | slice) -> M | Self:
         """One of the networks; of a slice, the ensemble of these."""
         if isinstance(i, slice):
             return self._some(i)
@@ -111,14 +99,20 @@ class Ensemble(Generic[M]):
     def __iter__(self) -> Iterator[M]:
         return (self[i] for i in range(len(self)))
 
-    def _some(self, which: slice) -> Ensemble[M]:
+    def _some(self, which: slice) -> Self:
         if not range(len(self))[which]:
             raise TacitError(f"no network of {len(self)} is in {which}")
         parts = {key: tables[which] for key, tables in self.parts.items()}
         slopes, causes = ({n: own[which] for n, own in kind.items()} for kind in (self.slopes, self.causes))
-        some = Ensemble(self.network, parts, slopes, causes)  # type: ignore[arg-type]
-        some._count = len(range(len(self))[which])
-        return some
+        count = len(range(len(self))[which])
+        return type(self)(self.network, parts, slopes, causes, self.dirichlets, count)  # type: ignore[arg-type]
+
+    def moved_to(self, network: M, without: Collection[str] = ()) -> Self:
+        """The same draws in a network with further nodes, and with some nodes that have one table in all draws."""
+        parts = {key: own for key, own in self.parts.items() if key[0] not in without}
+        slopes = {name: own for name, own in self.slopes.items() if name not in without}
+        causes = {name: own for name, own in self.causes.items() if name not in without}
+        return type(self)(network, parts, slopes, causes, count=len(self))
 
     @cached_property
     def differing(self) -> tuple[str, ...]:
@@ -161,7 +155,11 @@ class Ensemble(Generic[M]):
     def __repr__(self) -> str:
         differ = len(self.differing)
         how = f"{differ} of which {'differs' if differ == 1 else 'differ'}"
-        return f"Ensemble({plural(len(self), 'network')}, {plural(len(self.network.variables), 'node')}, {how})"
+        networks, nodes = plural(len(self), "network"), plural(len(self.network.variables), "node")
+        return f"{type(self).__name__}({networks}, {nodes}, {how})"
+
+
+AnyEnsemble = BaseEnsemble[Any]
 
 
 def _with_parts(cpt: Any, parts: Mapping[str, Floats], **settings: Any) -> Any:
@@ -197,4 +195,6 @@ def _check_same(first: Model, net: Model, i: int) -> None:
             if told(net, name) != told(first, name):
                 raise NetworkError(f"node {name!r}: network {i} and network 0 differ in its {what}; "
                                    "an ensemble has networks of one structure")  # fmt: skip
+    if net.value_nodes != first.value_nodes:
+        raise NetworkError(f"network {i} and network 0 have other value nodes; an ensemble has draws of probabilities")
     net.require_numbers(net.variables)

@@ -19,6 +19,7 @@ from tacit.compiler.question import Question
 from tacit.evidence.read import read
 from tacit.model.elements.variable import Label
 from tacit.model.model import Model
+from tacit.query.asking.row_tables import check_per_row
 
 DTYPES = ("float64", "float32")
 Asked = str | tuple[str, ...] | None  # one query variable, several, or none
@@ -35,13 +36,14 @@ class CompileOptions:
     order: Sequence[str] | None = None
     effort: str = "auto"
     threads: int | None = None
+    per_row: Sequence[str] = ()
 
     def checked(self, net: Model) -> Self:
         """Options that fit a network: an error where they do not, and names as tuples."""
         engines.check(self.engine)
         machine.threads_wanted(self.threads)  # an error, if it is no number of threads
-        order = None if self.order is None else _names(net, self.order, "order")
-        do, dtype = _names(net, self.do, "do"), ""
+        order = None if self.order is None else names_of(net, self.order, "order")
+        do, dtype = names_of(net, self.do, "do"), ""
         if numbers := [name for name in do if net.variable(name).continuous]:
             problem = "do= sets states, and this is continuous; nothing is below it, so setting it changes nothing else"
             raise TacitError(f"{numbers[0]!r}: {problem}; leave it out")
@@ -49,7 +51,9 @@ class CompileOptions:
             dtype = str(np.dtype(self.dtype).name)
         if dtype not in DTYPES:
             raise TacitError(f"dtype is {self.dtype!r}, expected one of {', '.join(map(repr, DTYPES))}")
-        return replace(self, do=do, dtype=dtype, order=order)
+        per_row = names_of(net, self.per_row, "per_row")
+        check_per_row(net, per_row, do)
+        return replace(self, do=do, dtype=dtype, order=order, per_row=per_row)
 
     def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
         """The program that answers a question about a network, and its plan."""
@@ -60,7 +64,7 @@ def checked_question(
     net: Model, query: Asked, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions
 ) -> Question:
     """What to compile; an error where variables do not exist, or are named in several places."""
-    maybe, always, done = _names(net, evidence, "evidence"), _names(net, hard, "hard"), tuple(options.do)
+    maybe, always, done = names_of(net, evidence, "evidence"), names_of(net, hard, "hard"), tuple(options.do)
     known = _given_codes(net, options.given)
     if both := [name for name, _ in known if name in (*maybe, *always, *done)]:
         raise TacitError(f"{both[0]!r} is in given=, the same for all rows; leave it out of evidence=, hard= and do=")
@@ -79,7 +83,8 @@ def checked_question(
                 f"{query!r} is the query, and its own number would be the answer; leave it out of evidence="
             )
         asked = net.parents(node)  # whose posterior weighs its densities
-    return Question(asked, tuple(dict.fromkeys((*maybe, *always, *done))), always, done, known)
+    observable = tuple(dict.fromkeys((*maybe, *always, *done)))
+    return Question(asked, observable, always, done, known, per_row=tuple(options.per_row))
 
 
 def checked_query(net: Model, query: Any) -> Asked:
@@ -99,7 +104,7 @@ def checked_query(net: Model, query: Any) -> Asked:
     if not isinstance(query, Iterable):
         raise TacitError(f"query is {query!r}; give the name of a variable, a list of names, or None")
     listed = list(query)
-    names = _names(net, listed, "query")
+    names = names_of(net, listed, "query")
     if len(names) != len(listed):
         raise TacitError(f"query names a variable twice: {listed!r}")
     if not names:
@@ -130,7 +135,8 @@ def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[s
     return tuple((name, int(column.states()[0])) for name, column in known.columns.items())
 
 
-def _names(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+def names_of(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:
+    """The variables that an option names, each once; an error where there is no such variable."""
     if isinstance(names, Mapping):
         where = "the states of each row go to posterior(...), and those that are the same in all rows to given="
         raise TacitError(f"{what} takes names, not states: {what}={list(names)!r}; {where}")

@@ -1,0 +1,279 @@
+"""Bounds of the probabilities of causation: what they can be, whatever the mechanisms behind the tables are.
+
+A probability of causation is linear in how probable each response function of one random node is, and the tables are
+linear constraints on these: of one random node, a linear program has the exact bounds. Of several, the probability is
+linear in each of them, and linear programs for one after the other lead to mechanisms that nearly attain the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.sparse import csr_array
+
+from tacit.base.errors import NetworkError, TacitError
+from tacit.base.floats import Floats
+from tacit.causal.causation import ELSE, both, necessity, sufficiency, three_worlds
+from tacit.causal.events import Causation, with_columns
+from tacit.evidence.column import Evidence, take
+from tacit.evidence.read import EvidenceLike
+from tacit.model.mechanisms import RESPONSE, with_mechanisms
+from tacit.model.rules import FunctionCPT
+from tacit.model.twin import WOULD, below, is_function
+from tacit.query.asking.options import CompileOptions
+from tacit.query.network import Network
+from tacit.query.query import compiled
+from tacit.query.tac import TAC, compile
+
+ROUNDS = 50  # of linear programs for one node after the other
+GAIN = 1e-10  # below which a round has come to its end
+KINDS = ("necessity", "sufficiency", "both")
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a probability can be, row by row: both (rows,); NaN where the rows are impossible."""
+
+    low: Floats
+    high: Floats
+
+
+@dataclass(frozen=True)
+class CausalBounds:
+    """What the probabilities of causation can be.
+
+    `exact` says whether they are the bounds themselves. If not, they are inner bounds: each end is attained by some
+    mechanisms, and others may go further.
+    """
+
+    necessity: Interval
+    sufficiency: Interval
+    both: Interval
+    exact: bool
+
+    @staticmethod
+    def of(intervals: Iterable[Interval], exact: bool) -> CausalBounds:
+        """Bounds of all three."""
+        of_necessity, of_sufficiency, of_both = intervals
+        return CausalBounds(of_necessity, of_sufficiency, of_both, exact)
+
+
+def bounds(
+    net: Network,
+    cause: Any,
+    effect: Any,
+    rows: EvidenceLike | None = None,
+    experiment: Sequence[Any] | None = None,
+    restarts: int = 8,
+    seed: int = 0,
+) -> CausalBounds:
+    """The probabilities of causation, over all mechanisms that agree with the tables.
+
+    Exact where one node that X may change is random, by linear programs. With several, linear programs for one after
+    the other, from `restarts` random starts: inner bounds.
+
+    Parameters
+    ----------
+    net
+        The network; no node has to be a function of its parents.
+    cause, effect, rows
+        Those of `necessity`.
+    experiment
+        P(Y = y | do(X = x)) and P(Y = y | do(X = x')) as an experiment found them, numbers or (rows,). X and Y may then
+        have common causes that are not in the network; it only says how X and Y are distributed together.
+    restarts, seed
+        Random starts where several nodes are random.
+
+    >>> import tacit
+    >>> net = tacit.examples.kidney_stones()
+    >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
+    >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "large"})
+    >>> bounds.both.low.round(3), bounds.both.high.round(3), bounds.exact
+    (array([0.043]), array([0.312]), True)
+    """
+    question = Causation.of(net, cause, effect)
+    known = question.others(net, rows)
+    if experiment is not None:
+        return _with_experiment(net, question, known, experiment)
+    reached = below(net, [question.x], [question.y])
+    random = [name for name in reached if not is_function(net.cpt(name))]
+    if not random:
+        exact = (ask(net, cause, effect, known) for ask in (necessity, sufficiency, both))
+        return CausalBounds.of((Interval(own, own) for own in exact), exact=True)
+    program = _Responses(net, question, known, random)
+    if len(random) == 1:
+        return CausalBounds.of((program.extremes(kind, random[0]) for kind in KINDS), exact=True)
+    rng = np.random.default_rng(seed)
+    starts = [program.random(rng) for _ in range(max(restarts, 1))]
+    return CausalBounds.of((program.search(kind, starts) for kind in KINDS), exact=False)
+
+
+class _Responses:
+    """Probabilities of causation as functions of how probable the response functions of some random nodes are."""
+
+    def __init__(self, net: Network, question: Causation, known: Evidence, random: Sequence[str]) -> None:
+        self.question, self.known, self.nodes = question, known, random
+        self.network = with_mechanisms(net, "response", random)
+        self.start = {name: np.asarray(self.network.table(f"{name}{RESPONSE}")) for name in random}
+        self.constraints = {name: _constraints(net, self.network, name) for name in random}
+        self._queries: dict[tuple[str, str], tuple[TAC, Evidence, float]] = {}
+        self.weights = {kind: self._weight(kind) for kind in KINDS}
+
+    def extremes(self, kind: str, node: str) -> Interval:
+        """The least and the largest value, row by row, where one node is random."""
+        gains = self._gains(kind, node, self.start)
+        ends = [[self._best(row, node, sign)[0] for row in gains] for sign in (1.0, -1.0)]
+        return self._scaled(kind, np.array(ends[0]), -np.array(ends[1]))
+
+    def search(self, kind: str, starts: Sequence[dict[str, Floats]]) -> Interval:
+        """The least and the largest value that is found, row by row, going from node to node."""
+        ends = np.empty((2, self.known.rows))
+        for row in range(self.known.rows):
+            for end, sign in enumerate((1.0, -1.0)):
+                ends[end, row] = min(self._descend(kind, start, row, sign) for start in starts) * sign
+        return self._scaled(kind, *ends)
+
+    def random(self, rng: np.random.Generator) -> dict[str, Floats]:
+        """Mechanisms of all nodes that agree with the tables: corners in random directions."""
+        return {name: self._best(rng.standard_normal(len(p)), name, 1.0)[1] for name, p in self.start.items()}
+
+    def _descend(self, kind: str, start: dict[str, Floats], row: int, sign: float) -> float:
+        responses, value = dict(start), np.inf
+        for _ in range(ROUNDS):
+            before = value
+            for node in self.nodes:
+                gains = self._gains(kind, node, responses, slice(row, row + 1))[0]
+                value, responses[node] = self._best(gains, node, sign)
+            if before - value < GAIN:
+                break
+        return value
+
+    def _best(self, gains: Floats, node: str, sign: float) -> tuple[float, Floats]:
+        """The least of `sign` times what the responses of a node come to, and those that attain it."""
+        matrix, tables = self.constraints[node]
+        scale = float(np.abs(gains).max()) or 1.0  # the tolerances of the solver are absolute
+        answer = linprog(sign * gains / scale, A_eq=matrix, b_eq=tables, method="highs")
+        if answer.x is None:
+            raise TacitError(f"the linear program for {node!r} has no answer: {answer.message}")
+        return float(sign * gains @ answer.x), answer.x
+
+    def _gains(self, kind: str, node: str, responses: dict[str, Floats], rows: slice = slice(None)) -> Floats:
+        """The probability of event and evidence under each response function of a node: (rows, responses)."""
+        tac, evidence, scale = self._query(kind, node)
+        root = f"{node}{RESPONSE}"
+        cpts = {f"{name}{RESPONSE}": own for name, own in responses.items() if name != node}
+        own = tac.with_network(tac.network.with_cpts(cpts)) if cpts else tac
+        joint = own.joint(_some(evidence, rows))
+        return np.asarray(scale * joint / np.asarray(self.network.table(root)))
+
+    def _query(self, kind: str, node: str) -> tuple[TAC, Evidence, float]:
+        """The query for the response of a node together with the event, its rows, and a scale."""
+        if (kind, node) not in self._queries:
+            worlds, _, columns = three_worlds(self.network, self.question)
+            event = self._event(kind, columns)
+            names = [*self.known.columns, *(name for name in event if name not in columns)]
+            options = CompileOptions(do=tuple(columns))
+            tac = compiled(TAC, worlds, f"{node}{RESPONSE}", names, (), options)
+            scale = self.question.effect.scale
+            self._queries[kind, node] = tac, with_columns(self.known, event), scale
+        return self._queries[kind, node]
+
+    def _event(self, kind: str, columns: dict[str, Any]) -> dict[str, Any]:
+        """The event of a probability of causation, in all worlds."""
+        x, y, effect = self.question.x, self.question.y, self.question.effect
+        would, otherwise = f"{y}{WOULD}", f"{y}{ELSE}"
+        if kind == "both":
+            return {**columns, would: effect.column(would), otherwise: effect.absent(otherwise)}
+        if kind == "necessity":
+            return {
+                **columns,
+                x: self.question.present.column(),
+                y: effect.column(),
+                otherwise: effect.absent(otherwise),
+            }
+        return {**columns, x: self.question.instead.column(), y: effect.absent(), would: effect.column(would)}
+
+    def _weight(self, kind: str) -> Floats:
+        """The probability of what is known: the tables decide it, whatever the mechanisms are."""
+        event = {} if kind == "both" else self._event(kind, {})
+        seen = with_columns(self.known, {name: event[name] for name in (self.question.x, self.question.y) if event})
+        tac = compile(self.network, None, list(seen.columns))
+        scale = self.question.effect.scale if kind == "sufficiency" else 1.0
+        return np.asarray(scale * np.exp(tac.log_evidence(seen)))
+
+    def _scaled(self, kind: str, low: Floats, high: Floats) -> Interval:
+        weight = np.where(self.weights[kind] > 0, self.weights[kind], np.nan)
+        return Interval(*(np.clip(end / weight, 0.0, 1.0) for end in (low, high)))
+
+
+def _some(evidence: Evidence, rows: slice) -> Evidence:
+    return Evidence(len(range(evidence.rows)[rows]), take(evidence.columns, rows))
+
+
+def _constraints(net: Network, functional: Network, name: str) -> tuple[csr_array, Floats]:
+    """What a table says of the response functions: those that give a state together have its probability."""
+    rule = functional.cpt(name)
+    assert isinstance(rule, FunctionCPT)
+    codes = rule.codes.reshape(-1, rule.codes.shape[-1])  # (parents' states, responses)
+    states, count = net.variable(name).card, codes.shape[1]
+    lines = codes + states * np.arange(len(codes))[:, None]
+    places = np.broadcast_to(np.arange(count), codes.shape)
+    shape = (states * len(codes), count)
+    matrix = csr_array((np.ones(codes.size), (lines.ravel(), places.ravel())), shape=shape)
+    node = net.node(name)
+    return matrix, node.cpt.dense(node.variable, [net.variable(parent) for parent in node.parents]).ravel()
+
+
+def _with_experiment(net: Network, question: Causation, known: Evidence, experiment: Sequence[Any]) -> CausalBounds:
+    """The bounds of Tian and Pearl: from how X and Y were seen together, and how Y answers when X is set.
+
+    A row is described by its X (x, x', or another state), and by what Y would be with x and with x'.
+    """
+    done = [np.broadcast_to(np.asarray(p, dtype=float), known.rows) for p in _two(experiment)]
+    if not all(((p >= 0) & (p <= 1)).all() for p in done):
+        raise NetworkError("experiment: expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x'))")
+    tac = compile(net, [question.x, question.y], [*known.columns])
+    seen = tac.posterior(known)
+    x, other, y = question.present.state, question.instead.state, question.effect.state
+    happened = seen[..., y]
+    not_happened = np.delete(seen, y, axis=-1).sum(axis=-1)
+    ends = {kind: np.full((2, known.rows), np.nan) for kind in KINDS}
+    for row in np.flatnonzero(~np.isnan(seen[:, 0, 0])):
+        together = (happened[row, x], not_happened[row, x], happened[row, other], not_happened[row, other])
+        for kind, (low, high) in _of_one_row(together, (done[0][row], done[1][row])).items():
+            ends[kind][:, row] = low, high
+    return CausalBounds.of((Interval(*ends[kind]) for kind in KINDS), exact=True)
+
+
+def _of_one_row(together: tuple[float, ...], done: tuple[float, float]) -> dict[str, tuple[float, float]]:
+    """The bounds from P(x, y), P(x, not y), P(x', y), P(x', not y), and P(y | do(x)), P(y | do(x'))."""
+    q = np.arange(12).reshape(3, 2, 2)  # X is x, x' or another; Y with x is y or not; Y with x' is y or not
+    sums = [q[0, 0], q[0, 1], q[1, :, 0], q[1, :, 1], q[2], q[:, 0], q[:, :, 0]]
+    totals = np.array([*together, max(0.0, 1.0 - sum(together)), *done])
+    matrix = np.array([np.isin(q, own).ravel() for own in sums], dtype=float)
+    events = {
+        "necessity": (q[0, 0, 1], together[0]),
+        "sufficiency": (q[1, 0, 1], together[3]),
+        "both": (q[:, 0, 1], 1.0),
+    }
+    answers = {}
+    for kind, (places, weight) in events.items():
+        aim = np.isin(q, places).ravel().astype(float)
+        ends = [linprog(sign * aim, A_eq=matrix, b_eq=totals, method="highs") for sign in (1.0, -1.0)]
+        if ends[0].x is None or ends[1].x is None:
+            raise NetworkError("experiment: these probabilities cannot go with what the network says of the cause and "
+                               "the effect; P(Y = y | do(X = x)) is at least P(X = x, Y = y), for example")  # fmt: skip
+        low, high = (float(np.clip(aim @ end.x / weight, 0.0, 1.0)) if weight > 0 else np.nan for end in ends)
+        answers[kind] = low, high
+    return answers
+
+
+def _two(experiment: Any) -> list[Any]:
+    listed = [] if isinstance(experiment, str | dict) else list(experiment)
+    if len(listed) != 2:
+        raise NetworkError("experiment: expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x'))")
+    return listed

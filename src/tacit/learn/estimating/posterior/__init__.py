@@ -1,0 +1,1 @@
+"""What rows leave open about estimated numbers: their posterior distributions, and draws from these."""
