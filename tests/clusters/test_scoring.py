@@ -53,6 +53,11 @@ def test_variables_without_a_column_are_named_where_the_table_is_planned():
         request(compiled(evidence=["A"], hard=["C"])).announced(["A"])
 
 
+def test_rows_of_a_cluster_bring_no_tables_along():
+    with pytest.raises(TacitError, match="the answer of a cluster is about one network"):
+        request(compiled(per_row=["C"])).announced(["A", "C", "C.table"])
+
+
 def test_the_fields_of_each_question():
     net = copies()
     tac = tacit.compile(net, ["X", "Y"], evidence=["Y"], dtype="float32")

@@ -217,12 +217,14 @@ def test_kernels_on_tensors(monkeypatch, gamma):
 
 @GPU
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_tables_of_rows(dtype):
+@pytest.mark.parametrize("hard", [(), ("A",)])
+def test_tables_of_rows(hard, dtype):
     net, rng = examples.abc(), np.random.default_rng(0)
     tables = rng.dirichlet(np.ones(2), (300, 2))
     tables[7, 0] = [1e-300, 1.0]  # which is too small for float32
-    evidence = {"A": rng.random(300), "C": "lo", "C.table": tables}
-    own, reference = (tacit.compile(net, "B", ["A", "C"], per_row=["C"], engine=e, dtype=dtype) for e in ENGINES)
+    column = rng.choice(net.states("A"), 300) if hard else rng.random(300)
+    evidence, roles = {"A": column, "C": "lo", "C.table": tables}, {"hard": hard, "per_row": ["C"], "dtype": dtype}
+    own, reference = (tacit.compile(net, "B", ["C", *(() if hard else "A")], engine=e, **roles) for e in ENGINES)
     bar = 1e-12 if dtype == "float64" else 1e-5
     close(own.posterior(evidence), reference.posterior(evidence), bar)
     close(own.log_evidence(evidence), reference.log_evidence(evidence), bar)

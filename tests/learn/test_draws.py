@@ -1,5 +1,7 @@
 """Draws of estimated numbers follow the distributions that theory names."""
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -202,8 +204,10 @@ def test_the_same_seed_gives_the_same_draws_and_a_resumed_run_those_of_the_whole
     rows = {"A": [None, 0, 1, 2, None, 0], "B": ["true", None, "false", "true", "true", "false"]}
     found = [tacit.estimate(net, rows, restarts=2, checkpoint=tmp_path / "em.npz") for _ in range(2)]
     first, resumed, other = found[0].draws(3, seed=1), found[1].draws(3, seed=1), found[0].draws(3, seed=2)
+    pickled = pickle.loads(pickle.dumps(found[0])).draws(3, seed=1)
     for key, own in first.parts.items():
         close(resumed.parts[key], own)
+        close(pickled.parts[key], own)
         assert (other.parts[key] != own).all()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import CPT, EvidenceError, TacitError, semantics
 from tacit.compiler import strategy
-from tests.helpers import ENGINES_OF_MANY, always_hard, close, decided, impossible, one_row, tries
+from tests.helpers import ENGINES, ENGINES_OF_MANY, always_hard, close, decided, impossible, one_row, tries
 from tests.strategies import continuous_networks, evidence, networks, numbers, rngs
 
 ROWS = 3
@@ -307,3 +307,82 @@ def test_other_tables_are_learned_beside_them():
     net = chain().with_cpts({"U": CPT(np.full((3, 2), np.nan))})
     learned = tacit.fit(tacit.compile(net, "U", hard=["P"], per_row=["T"], engine="numpy"), columns, target)
     close(learned.network.cpt("U").table, chain().cpt("U").table, 1e-4)
+
+
+def test_marginals_of_what_indexes_two_families(monkeypatch):
+    """Its likelihoods stand beside both tables, so that derivatives by them would count it twice."""
+    monkeypatch.setattr("tacit.query.marginals.WORTH_COMPILING", 0)
+    monkeypatch.setattr("tacit.query.marginals.MIN_SPEEDUP", 0)
+    net = chain()
+    net.add("S", ["P", "T"], states=["x", "y"])
+    tables = {"T": TABLES, "S": random_tables(np.random.default_rng(1), (2, 3, 2))}
+    rows = {"P": ["p", "q", "q"], "U": ["true", "true", "false"]}
+    for engine in ("numpy", "tape"):
+        tac = tacit.compile(net, "S", ["U"], ["P"], per_row=list(tables), engine=engine)
+        marginals = tac.marginals(with_tables(rows, tables))
+        for i, own, row in each(net, rows, tables):
+            for name in net:
+                close(marginals[name][i], semantics.posterior(own, name, row)[0])
+
+
+def test_a_selector_with_a_table_of_its_own():
+    net = tacit.Network()
+    net.add("P", states=["p", "q"], cpt=[0.4, 0.6])
+    net.add("T", ["P"], states=["a", "b", "c"])
+    inputs = ["I0", "I1", "I2"]
+    for i, name in enumerate(inputs):
+        net.add(name, cpt=[0.1 + 0.3 * i, 0.9 - 0.3 * i])
+    net.add("Q", ["T", *inputs], cpt=tacit.Mux("T", inputs))
+    rows = {"P": ["p", "q", "q"], "I1": [0.3, 0.8, 0.5]}
+    for hard in ([], ["P"]):
+        tac = tacit.compile(net, "Q", [name for name in rows if name not in hard], hard, per_row=["T"])
+        found = tac.joint(with_tables(rows, {"T": TABLES}))
+        for i, own, row in each(net, rows, {"T": TABLES}):
+            close(found[i], semantics.joint(own, "Q", row)[0])
+
+
+def test_zeros_of_the_network_say_nothing_beside_what_is_given():
+    tac = tacit.compile(chain([[0.2, 0.3, 0.5]] * 2), "P", ["U"], given={"T": "b"}, per_row=["T"])
+    rows = {"U": [0.3, 0.9, 1.0], "T.table": TABLES}
+    before = tac.joint(rows)
+    tac.set_parameters(chain([[1, 0, 0], [0, 0, 1]]))
+    close(tac.joint(rows), before)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("engine", ENGINES)
+def test_small_numbers_keep_their_digits(engine, dtype):
+    """The evidence makes up for them."""
+    net, tables = tacit.Network(), np.array([[1e-300, 1.0], [1e-310, 1.0], [0.0, 1.0], [1e-45, 1.0], [0.3, 0.7]])
+    net.add("T")
+    for i in range(80):
+        net.add(f"X{i}", ["T"], cpt=[[0.9, 0.1], [1e-4, 1 - 1e-4]])
+    rows = {f"X{i}": "true" for i in range(80)}
+    tac = tacit.compile(net, "T", list(rows), per_row=["T"], engine=engine, dtype=dtype)
+    found = tac.posterior(rows | {"T.table": tables})
+    odds = np.log(np.maximum(tables[:, 0], 5e-324)) + 80 * np.log(0.9 / 1e-4)
+    expected = np.where(tables[:, 0] > 0, 1 / (1 + np.exp(-odds)), 0.0)
+    close(found[:, 0], expected, 1e-12 if dtype == "float64" else 1e-6)
+
+
+def test_steps_are_filtered():
+    template = tacit.Network()
+    template.add("R[0]", cpt=[0.5, 0.5])
+    template.add("R[1]", ["R[0]"], cpt=[[0.7, 0.3], [0.3, 0.7]])
+    for t in (0, 1):
+        template.add(f"U[{t}]", [f"R[{t}]"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    net = tacit.unroll(template, steps=3)
+    rows = {f"U[{t}]": np.array([0.8, 0.3, 0.5]) for t in range(3)}
+    tables = {f"R[{t}]": random_tables(np.random.default_rng(t), (2, 2)) for t in (1, 2)}
+    found = tacit.compile(net, None, list(rows), per_row=list(tables)).filtered("R", with_tables(rows, tables))
+    for i, own, row in each(net.with_cpts({f"R[{t}]": CPT([[0.7, 0.3], [0.3, 0.7]]) for t in (1, 2)}), rows, tables):
+        close(found[i], semantics.filtered(own, "R", row)[0])
+
+
+def test_a_single_row_needs_its_table_too():
+    """Where there is code, single rows of labels take a shorter way, which knows no tables."""
+    tac = tacit.compile(chain(), "U", ["P"], per_row=["T"], engine="native")
+    for _ in range(2):
+        close(tac.posterior({"P": "p", "T.table": TABLES[0]}), chain(TABLES[0]).posterior("U", {"P": "p"}))
+        with pytest.raises(EvidenceError, match="there is no table of 'T'"):
+            tac.posterior({"P": "p"})

@@ -74,6 +74,7 @@ class Roles:
 
     def scattered(self, table: ClusterTable, tac: TAC) -> LabelledRows:
         """The labelled rows of a table."""
+        tac.require_no_tables("learning on a cluster")
         label = tac.variable.name if self.label is None else self.label
         if label not in table.columns:
             raise EvidenceError(f"the table has no column {label!r} of labels; {has(table.columns)}")

@@ -318,7 +318,7 @@ def possible_again(query: CompiledQuery, new: Model) -> str:
         return ""
     asked = as_asked(new, question)
     now = possible_states(asked, program.states, program.hard, dict(question.given), question.evidence)
-    read = set(program.nodes)
+    read = {*program.nodes, *question.per_row}
     for name, states in now.items():
         ruled = isinstance(asked.cpt(name), FunctionCPT | Mux)  # the same as before
         if extra := set(states) - set(program.states[name]):

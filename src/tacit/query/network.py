@@ -592,6 +592,7 @@ class Network(Model):
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
         tables: AnyEnsemble | None = None,
+        decide: str | None = None,
     ) -> None:
         """Write the explorer of the network: one HTML file that shows every posterior and takes evidence by clicks.
 
@@ -609,6 +610,8 @@ class Network(Model):
         tables
             An ensemble, such as `estimate.draws(1000)`: lines on the bars are then 90% intervals of the posteriors
             under 200 of its networks, or fewer where these have very many numbers.
+        decide
+            Of a network with value nodes, the variable to decide: the page says which action is best, click by click.
 
         >>> import tempfile, pathlib
         >>> from tacit import examples
@@ -619,18 +622,19 @@ class Network(Model):
         """
         from tacit.views.page import Captions, write_page
 
-        write_page(self, path, Captions.chosen(self, captions, query), tables=tables)
+        write_page(self, path, Captions.chosen(self, captions, query, decide), tables=tables)
 
     def explore(
         self,
         captions: Mapping[str, str] | str | os.PathLike[str] | None = None,
         query: str | None = None,
         tables: AnyEnsemble | None = None,
+        decide: str | None = None,
     ) -> Explorer:
         """The explorer of the network in a cell of a notebook; the parameters are those of `page`."""
         from tacit.views.page import Captions, Explorer, page_html
 
-        return Explorer(page_html(self, Captions.chosen(self, captions, query), tables=tables))
+        return Explorer(page_html(self, Captions.chosen(self, captions, query, decide), tables=tables))
 
     def _repr_html_(self) -> str:
         return network_html(self)

@@ -30,6 +30,6 @@ def engine(browser: Any) -> Any:
     folder = Path(__file__).parents[3] / "src/tacit/views/page/web"
     page = browser.new_page()
     page.set_content("<html></html>")
-    for name in ("twofold.js", "run.js", "wide.js", "densities.js", "questions.js"):
+    for name in ("twofold.js", "run.js", "wide.js", "densities.js", "questions.js", "decision.js"):
         page.add_script_tag(path=str(folder / name))
     return page

@@ -257,3 +257,40 @@ def test_a_phone_shows_curves_in_cards(opened: Any) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 390
     page.click("[data-card='2'] .title")
     assert "mean 84" in page.inner_text("#answer")
+
+
+def test_the_query_is_drawn_against_a_number(opened: Any) -> None:
+    page = opened("trips=1&heat=82.5")
+    page.click("#tab-chart")
+    plot = page.locator("#panel-chart .plot")
+    plot.wait_for()
+    assert plot.get_attribute("aria-label").startswith("Fault against the heat: true from")
+    assert page.locator("#panel-chart .now").count() == 1
+    box = plot.bounding_box()
+    page.mouse.click(box["x"] + 0.5 * box["width"], box["y"] + 0.5 * box["height"])
+    (number,) = known(page)[2]["numbers"]
+    assert 75 < number < 90
+    assert number == round(number, 1)
+    expected = sensors().posterior("Fault", {"heat": [number], "trips": [1]})[0]
+    np.testing.assert_allclose(page.evaluate("explorer.posteriors()[1]"), expected, atol=1e-12)
+    page.mouse.move(box["x"] + 0.5 * box["width"], box["y"] + 0.4 * box["height"])
+    text = page.inner_text("#panel-chart .readout")
+    pointed, shown = text.split(": true ")
+    assert float(pointed) == pytest.approx(number, abs=0.3)
+    assert float(shown.split("%")[0]) / 100 == pytest.approx(expected[0], abs=0.03)  # of the nearest point of the curve
+
+
+def test_curves_against_numbers_are_posteriors(engine: Any) -> None:
+    net = sensors()
+    asked = """([model, rows, inputs]) => {
+      const engine = localEngine(JSON.parse(model));
+      return inputs.map((input) => engine.curve(rows, 1, input, 10).posteriors);
+    }"""
+    inputs = [{"variable": 2, "state": 0, "range": [50, 100]}, {"variable": 3, "state": 1, "range": [-2, 3]},
+              {"variable": 4, "state": 0, "range": [0, 10]}]  # fmt: skip
+    row = [None, None, None, {"numbers": [0.5, None]}, None, None]
+    found = engine.evaluate(asked, [json.dumps(page_model(net, Captions())), row, inputs])
+    for curve, column, ends in zip(found, ("heat", "y", "trips"), ((50, 100), (-2, 3), (0, 10)), strict=True):
+        numbers = np.linspace(*ends, 11)
+        expected = tacit.compile(net, "Fault", ["x", column]).posterior({"x": np.full(11, 0.5), column: numbers})
+        np.testing.assert_allclose(curve, expected, atol=1e-12)

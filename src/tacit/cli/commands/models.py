@@ -184,6 +184,14 @@ def page(
         Path | None,
         typer.Option(metavar="FILE", help="An ensemble, as 'tacit estimate --draws' writes it: intervals on the bars."),
     ] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VARIABLE",
+            help="Of a network with value nodes, the variable to decide: the page says which action is best.",
+            autocompletion=completion.variables,
+        ),
+    ] = None,
 ) -> None:
     """Write a page to explore a network: click a state to observe it, and all posteriors follow.
 
@@ -199,7 +207,7 @@ def page(
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
     ensemble = None if draws is None else Ensemble.load(draws)
-    read_network(model).page(output, captions, query, ensemble)
+    read_network(model).page(output, captions, query, ensemble, decide)
     print(output)
 
 

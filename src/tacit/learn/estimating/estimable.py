@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Self
+from functools import cached_property
+from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tacit.base.errors import TacitError, UnsetError
 from tacit.base.floats import Floats
@@ -16,7 +18,7 @@ from tacit.learn.estimating.density_totals import DensityTotals, RowSample
 from tacit.learn.estimating.density_units import CollapsedDensityWarning, FreeDensity
 from tacit.learn.estimating.expected_counts import ExpectedCounts, Numbers
 from tacit.learn.estimating.seeding import seeds
-from tacit.learn.estimating.units import Causes, FreeTable, Key, causes_of
+from tacit.learn.estimating.units import Causes, FreeTable, Key, TableGroup, causes_of
 from tacit.learn.prior import Prior
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
 from tacit.model.densities import BaseDensity
@@ -26,6 +28,7 @@ from tacit.model.rules import NoisyOr
 from tacit.query.network import Network
 
 Unit = FreeTable | Causes | FreeDensity
+N = TypeVar("N", bound=np.generic)
 
 
 class Estimable:
@@ -110,19 +113,28 @@ class Estimable:
 
         Less than `negligible` is no count.
         """
-        made = []
-        for unit, own in self.split(now):
-            if isinstance(unit, FreeTable):
-                made.append(unit.maximised(counts.tables, own, negligible))
-                continue
-            vectors = []
+        made = np.empty_like(now)
+        for group in self._groups:
+            made[:, group.places] = group.maximised(counts.tables, now[:, group.places], negligible)
+        for (unit, own), (_, to) in zip(self.split(now), self.split(made), strict=True):
             for i, vector in enumerate(own):
                 if isinstance(unit, Causes):
-                    vectors.append(unit.maximised(counts.tables_of(i, unit.node), vector, negligible))
-                else:
-                    vectors.append(unit.maximised(counts.moments[i], vector, negligible))
-            made.append(np.stack(vectors))
-        return np.concatenate(made, axis=1)
+                    to[i] = unit.maximised(counts.tables_of(i, unit.node), vector, negligible)
+                elif isinstance(unit, FreeDensity):
+                    to[i] = unit.maximised(counts.moments[i], vector, negligible)
+        return made
+
+    @cached_property
+    def _groups(self) -> list[TableGroup]:
+        """The tables, those with as many states together."""
+        by_states: dict[int, list[tuple[FreeTable, NDArray[np.intp]]]] = {}
+        for unit, places in self.split(np.arange(sum(unit.size for unit in self.units), dtype=np.intp)):
+            if isinstance(unit, FreeTable):
+                by_states.setdefault(unit.given.shape[-1], []).append((unit, places))
+        return [
+            TableGroup(tuple(table for table, _ in group), np.concatenate([places for _, places in group]))
+            for group in by_states.values()
+        ]
 
     def warn_collapsed(self, numbers: Floats) -> None:
         """Warn of densities whose variance was raised."""
@@ -143,8 +155,11 @@ class Estimable:
     def log_prior(self, several: Floats) -> Floats:
         """The logarithms of the prior, up to a constant, of several sets of numbers (sets,)."""
         total = np.zeros(len(several))
+        for group in self._groups:
+            total += group.whole.log_prior(several[:, group.places])
         for unit, own in self.split(several):
-            total += unit.log_prior(own) if isinstance(unit, FreeTable) else [unit.log_prior(vector) for vector in own]
+            if not isinstance(unit, FreeTable):
+                total += [unit.log_prior(vector) for vector in own]
         return total
 
     def numbers(self, several: Floats) -> Numbers:
@@ -187,7 +202,7 @@ class Estimable:
             cpts[name] = cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
-    def split(self, numbers: Floats) -> Iterator[tuple[Unit, Floats]]:
+    def split(self, numbers: NDArray[N]) -> Iterator[tuple[Unit, NDArray[N]]]:
         """Each unit with its numbers, which are the last axis."""
         start = 0
         for unit in self.units:

@@ -18,6 +18,7 @@ from tacit.model.rules import NoisyOr
 
 Key = tuple[str, str]
 Mask = NDArray[np.bool_]
+WHOLE: Key = ("", "tables")  # of a group
 
 # Where a pseudo-count is beneath the precision of its total, a free number is rounded to 0 or 1. Its logarithm is that
 # of these numbers then, since none of a free number is infinite.
@@ -99,6 +100,33 @@ class FreeTable:
         shares = np.where(missing, weights, 0.0)
         left = 1 - known.sum(axis=-1, keepdims=True)
         return np.asarray(known + left * divide(shares, shares.sum(axis=-1, keepdims=True), otherwise=0.0))
+
+
+@dataclass(frozen=True, eq=False)
+class TableGroup:
+    """Tables with as many states each, one below the other: for all of them, the M-step is that of one table."""
+
+    tables: tuple[FreeTable, ...]
+    places: NDArray[np.intp]  # of their numbers among all
+
+    @cached_property
+    def whole(self) -> FreeTable:
+        """All tables as one (rows, states)."""
+        given, free, prior = (
+            np.concatenate([getattr(table, what).reshape(-1, table.given.shape[-1]) for table in self.tables])
+            for what in ("given", "free", "prior")
+        )
+        return FreeTable((WHOLE,), given, free, prior)
+
+    def maximised(self, counts: Mapping[Key, Floats], now: Floats, negligible: float) -> Floats:
+        """The most probable numbers of several sets (sets, numbers), given the counts by table."""
+        seen = [self._counted(table, counts, len(now)) for table in self.tables]
+        return self.whole.maximised({WHOLE: np.concatenate(seen, axis=1)}, now, negligible)
+
+    @staticmethod
+    def _counted(table: FreeTable, counts: Mapping[Key, Floats], sets: int) -> Floats:
+        found = [counts[key] for key in table.keys if key in counts] or [np.zeros((sets, *table.given.shape))]
+        return sum(found[1:], start=found[0]).reshape(sets, -1, table.given.shape[-1])
 
 
 @dataclass(frozen=True, eq=False)

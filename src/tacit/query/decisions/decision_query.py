@@ -11,7 +11,7 @@ from tacit.base import pickling
 from tacit.base.errors import NetworkError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
-from tacit.base.text import listed, plural, shown
+from tacit.base.text import listed, plural
 from tacit.compiler.program import Cost
 from tacit.evidence.column import Evidence, blocks
 from tacit.evidence.read import EvidenceLike
@@ -20,6 +20,7 @@ from tacit.model.elements.variable import Label, Variable
 from tacit.query.answers.answer import quietly, warn_impossible
 from tacit.query.answers.probabilities import index_of
 from tacit.query.asking.options import CompileOptions, checked_question
+from tacit.query.decisions.checks import check_decision, check_known_before
 from tacit.query.decisions.decision import Decision, Worth
 from tacit.query.decisions.outlook import Outlooks
 from tacit.query.decisions.worth import checked_costs, worth
@@ -243,31 +244,13 @@ def compiled_decision(
     """A query for the best action. The parameters are those of `tacit.compile`."""
     if not isinstance(net, Network):
         raise TacitError(f"decide= needs a Network, got a {type(net).__name__}: actions have effects, which it tells")
-    if not isinstance(decide, str):
-        remedy = "where several things are decided together, make their combinations the states of one variable"
-        raise TacitError(f"decide is {shown(decide)}, expected the name of one variable; {remedy}")
-    decision, options = net.variable(net.named(decide)), options.checked(net)
-    if decision.continuous or decision.card < 2:
-        raise TacitError(f"decide= names {decide!r}, which has no states to choose from; expected two or more")
-    maybe, always = tuple(evidence), tuple(hard)
+    check_decision(net, decide)
+    options, maybe, always = options.checked(net), tuple(evidence), tuple(hard)
     question = checked_question(net, None, maybe, always, options)
+    check_known_before(net, decide, (*question.evidence, *dict(question.given)))
     if decide in options.per_row:
-        raise TacitError(
-            f"{decide!r} is what is to be decided, so that its table does not count; leave it out of per_row="
-        )
-    below = net.descendants(decide)
-    for name in (*question.evidence, *dict(question.given)):
-        if name == decide:
-            raise TacitError(f"{name!r} is what is to be decided; leave it out of evidence=, hard=, do= and given=")
-        if name in below:
-            problem = f"{name!r} is below the decision {decide!r}, and so not known yet when it is made"
-            raise TacitError(f"{problem}; leave it out of evidence=, hard=, do= and given=")
-    if not net.value_nodes:
-        raise NetworkError("the network has no value node, so no action is better than another; add one: "
-                           "net.value(name, parents, table)")  # fmt: skip
-    if all({decide, *below}.isdisjoint(own.parents) for own in net.value_nodes.values()):
-        problem = f"no value node has {decide!r}, or what is below it, as a parent"
-        raise NetworkError(f"{problem}, so no action is better than another; add such a value node")
+        problem = "is what is to be decided, so that its table does not count"
+        raise TacitError(f"{decide!r} {problem}; leave it out of per_row=")
     return DecisionQuery(net, decide, maybe, always, options)
 
 

@@ -12,7 +12,7 @@ from tacit.base.errors import TacitError
 from tacit.model.model import Model
 from tacit.views.words import Words
 
-KEYS = ("title", "query", "state", "never_ask", "variables")
+KEYS = ("title", "query", "state", "decide", "never_ask", "variables")
 VARIABLE_KEYS = ("label", "group", "states")
 
 
@@ -25,6 +25,7 @@ class Captions:
         title = "Patient monitoring"
         query = "LVFAILURE"
         state = "TRUE"  # of the query: the one that the page explains first
+        decide = "TREATMENT"  # of a network with value nodes: the page says which action is best
         never_ask = ["HYPOVOLEMIA"]  # what nobody can observe: "Ask next" leaves it out
 
         [variables.CVP]
@@ -40,6 +41,7 @@ class Captions:
     states: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     state: str | None = None
     never_ask: frozenset[str] = frozenset()
+    decide: str | None = None
 
     @classmethod
     def read(cls, path: str | os.PathLike[str], net: Model) -> Captions:
@@ -54,16 +56,21 @@ class Captions:
 
     @classmethod
     def chosen(
-        cls, net: Model, given: str | os.PathLike[str] | Mapping[str, str] | Captions | None, query: str | None
+        cls,
+        net: Model,
+        given: str | os.PathLike[str] | Mapping[str, str] | Captions | None,
+        query: str | None,
+        decide: str | None = None,
     ) -> Captions:
-        """Those of a file or a mapping from variables to names, with the query that was asked for, if there is one."""
+        """Those of a file or a mapping from variables to names, with what was asked for, if anything was."""
         if given is None or isinstance(given, Captions):
             captions = given or cls()
         elif isinstance(given, str | os.PathLike):
             captions = cls.read(given, net)
         else:
             captions = cls(labels=Words.of(net, given).labels)
-        return captions if query is None else captions._asking(net.variable(query).name)
+        captions = captions if query is None else captions._asking(net.variable(query).name)
+        return captions if decide is None else replace(captions, decide=net.variable(decide).name)
 
     def _asking(self, query: str) -> Captions:
         """The same with a query; a state of another one is forgotten."""
@@ -87,7 +94,8 @@ class Captions:
         query = None if "query" not in data else net.variable(_text(data["query"], "query")).name
         title = None if "title" not in data else _text(data["title"], "title")
         never_ask = frozenset(_names(data.get("never_ask", []), net, "never_ask"))
-        return cls(title, query, labels, groups, states, _state(data, net, query), never_ask)
+        decide = None if "decide" not in data else net.variable(_text(data["decide"], "decide")).name
+        return cls(title, query, labels, groups, states, _state(data, net, query), never_ask, decide)
 
 
 def _state(data: Mapping[str, Any], net: Model, query: str | None) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.text import large
 from tacit.compiler.program import Program
 from tacit.compiler.question import Question
@@ -16,6 +16,7 @@ from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.query.query import DEFAULTS, Query, compiled
 from tacit.views.edges import EdgeLook, EdgeLooks
 from tacit.views.page.captions import Captions
+from tacit.views.page.deciding import Deciding, with_table
 from tacit.views.page.draws import check_ensemble, plain_draws
 from tacit.views.page.places import places, tests_per_state
 from tacit.views.page.programs import (
@@ -50,6 +51,12 @@ def page_model(
 
     Of an ensemble, the page has some of the networks, for intervals.
     """
+    deciding = None
+    if captions.decide is not None:
+        if remote:
+            raise TacitError("a page that asks a server does not decide; one that computes does: net.page, tacit page")
+        net = with_table(net, captions.decide)
+        deciding = Deciding.checked(net, captions.decide)
     net.require_numbers()
     if ensemble is not None:
         check_ensemble(net, ensemble)
@@ -65,7 +72,7 @@ def page_model(
         "variables": variables,
         "layout": places(net, [own["label"] for own in variables], [own["states"] for own in variables]),
         **({} if looks is None else _edge_looks(net, looks)),
-        **(_looked_at(net) if remote else _computable(net, ensemble)),
+        **(_looked_at(net) if remote else _computable(net, ensemble, deciding)),
     }
 
 
@@ -122,14 +129,15 @@ def _looked_at(net: Model) -> dict[str, Any]:
     return {"tables": add_small_tables(net, PageTables(net)).tables, "unsettable": None, "limited": None}
 
 
-def _computable(net: Model, ensemble: AnyEnsemble | None) -> dict[str, Any]:
-    """The program of sums, the one of maxima where it differs by more than that, and their numbers."""
+def _computable(net: Model, ensemble: AnyEnsemble | None, deciding: Deciding | None) -> dict[str, Any]:
+    """The program of sums, the one of maxima where it differs by more than that, that of a decision; their numbers."""
     asked, settable = _asked(net)
     if ensemble is not None and (asked.program.structured or not settable):
         raise TooLargeError(
             "this network is too wide for a page with intervals: its program has numbers built in; leave out tables="
         )
-    program, tables, slopes = asked.program, PageTables(net), asked.numbers()[1]
+    tables = PageTables(deciding.chance.network if deciding else net)
+    program, slopes = asked.program, asked.numbers()[1]
     programs = {"sum": plain_program(net, program, tables, slopes)}
     if program.structured:
         add_small_tables(net, tables)
@@ -137,11 +145,16 @@ def _computable(net: Model, ensemble: AnyEnsemble | None) -> dict[str, Any]:
     elif any(axis not in program.owners for decision in program.decisions for axis in decision.chosen):
         best = asked.companion(replace(asked.question, best=net.variables)).program
         programs["max"] = plain_program(net, best, tables, slopes)
+    draws = {} if ensemble is None else {"draws": plain_draws(net, ensemble, tables.tables)}
+    decision = None
+    if deciding:  # whose program comes last, since its hidden variables have tables that no other program knows
+        decision, programs["decision"] = deciding.described(net, *_asked(deciding.chance.network), tables)
     return {
         "programs": programs,
+        "decision": decision,
         "tests": plain_tests(net, program),
         "tables": tables.tables,
-        **({} if ensemble is None else {"draws": plain_draws(net, ensemble, tables.tables)}),
+        **draws,
         "unsettable": None if settable else WIDE,
         "limited": LIMITED if program.structured else None,
     }

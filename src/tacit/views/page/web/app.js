@@ -13,6 +13,7 @@ async function start() {
   const overview = new Overview(map, camera);
   const cards = new Cards(session, document.getElementById("cards"));
   const query = new QueryBox(session);
+  const decision = new DecisionBox(session);
   const strip = new AnswerStrip(session, () => show("panels"));
   const testing = model.variables.some((variable) => variable.testing);
   const panels = [
@@ -34,6 +35,7 @@ async function start() {
   views(cards, camera);
   help();
   modes(session);
+  printable(map);
   hintOnMap(camera);
   hintOnSetting(session);
   hintOnOpenEdges(session);
@@ -70,6 +72,7 @@ async function start() {
       map.update();
       cards.update();
       query.update();
+      decision.update();
       strip.update();
       tabs.update();
       overview.mark(session.evidence, session.query);

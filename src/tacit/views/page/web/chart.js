@@ -79,15 +79,20 @@ class ChartPanel {
     this.choose();
   }
 
-  // Whether a variable can be an input: what is set, and what is a number, has no likelihood of a state.
+  // Whether a variable can be an input: what is set has no likelihood.
   variable(i) {
-    return !this.session.model.variables[i].density && stateSet(this.session.evidence[i]) < 0;
+    return stateSet(this.session.evidence[i]) < 0;
   }
 
-  // An input, by the state that its evidence speaks for.
-  input(variable) {
+  // An input, by the state that its evidence speaks for; of a number, the column, and the range of its curve.
+  input(variable, column = 0) {
     const likelihoods = this.session.evidence[variable];
+    if (this.density(variable)) return { variable, state: column, range: axisOf(this.session, variable, column) };
     return { variable, state: likelihoods ? largest(likelihoods) : 0 };
+  }
+
+  density(i) {
+    return this.session.model.variables[i].density;
   }
 
   // If another state of the input is observed on the map, that one is varied. A click in the chart moves no axis.
@@ -111,7 +116,8 @@ class ChartPanel {
     };
     const input = (key, text, optional) => {
       const taken = key === "first" ? this.second?.variable : this.first?.variable;
-      const options = namesOf(model, (i) => i !== query && i !== taken && this.variable(i));
+      const fits = (i) => i !== query && i !== taken && this.variable(i) && !(optional && this.density(i));
+      const options = namesOf(model, fits);
       if (optional) options.unshift([-1, "none"]);
       const chosen = this[key]?.variable ?? -1;
       const variable = chooser(text, options, chosen, (i) => {
@@ -119,7 +125,7 @@ class ChartPanel {
         again();
       });
       const changed = (state) => ((this[key].state = state), again());
-      const states = this[key] ? [stateChooser(model.variables[chosen], this[key].state, changed)] : [];
+      const states = this[key] ? this.stateChoosers(key, changed, again) : [];
       return element("div", { class: "line" }, element("span", {}, text), variable, ...states);
     };
     if (this.first === null) return;
@@ -147,8 +153,19 @@ class ChartPanel {
       .forEach((select) => select.getAttribute("aria-label") === used && select.focus());
   }
 
+  // What to choose beside a variable: its state, or one of several columns.
+  stateChoosers(key, changed, again) {
+    const { variable, state } = this[key];
+    const { density, label } = this.session.model.variables[variable];
+    if (!density) return [stateChooser(this.session.model.variables[variable], state, changed)];
+    if (density.columns.length < 2) return [];
+    const options = density.columns.map((name, j) => [j, name]);
+    return [chooser(`Column of ${label}`, options, state, (j) => ((this[key] = this.input(variable, j)), again()))];
+  }
+
   axis({ variable, state }) {
-    const { label, states } = this.session.model.variables[variable];
+    const { label, states, density } = this.session.model.variables[variable];
+    if (density) return density.columns.length > 1 ? density.columns[state] : label;
     return `likelihood of ${stateText(label, states[state])}`;
   }
 
@@ -160,13 +177,32 @@ class ChartPanel {
     for (const x of [0, 0.25, 0.5, 0.75, 1]) {
       const [px, py] = at(x, x);
       plot.append(svgElement("path", { class: "grid", d: `M${px} ${top}v${h}M${left} ${py}h${w}` }));
-      plot.append(svgElement("text", { class: "tick", x: px, y: top + h + 13, "text-anchor": "middle" }, String(x)));
+      const anchor = this.first.range && x === 1 ? "end" : "middle"; // numbers may be long
+      plot.append(svgElement("text", { class: "tick", x: px, y: top + h + 13, "text-anchor": anchor }, this.at(x)));
       const beside = { class: "tick", x: left - 5, y: py + 3.5, "text-anchor": "end" };
       plot.append(svgElement("text", beside, kind === "lines" ? `${100 * x}%` : String(x)));
     }
     const below = { class: "axis", x: left + w / 2, y: height - 5, "text-anchor": "middle" };
     plot.append(svgElement("text", below, fitted(this.axis(this.first), w, 11)));
     return { plot, at, w, h, left, top };
+  }
+
+  // A place on the first axis in words: a likelihood, or a number.
+  at(u, digits = 2) {
+    const { variable, range } = this.first;
+    if (!range) return digits === 2 ? String(u) : brief(u, 2);
+    return inSteps(numberAt(this.density(variable), range, u), (range[1] - range[0]) / 10 ** (digits - 1));
+  }
+
+  // Where the finding on the first input is on its axis; nowhere if there is none in sight.
+  here() {
+    const { variable, state, range } = this.first;
+    const now = this.session.evidence[variable];
+    if (!now) return NaN;
+    if (!range) return shares(now)[state];
+    const x = numbersIn(now)[state];
+    const u = x === null ? NaN : (x - range[0]) / (range[1] - range[0]);
+    return u >= 0 && u <= 1 ? u : NaN;
   }
 
   lines({ x, posteriors, breaks }) {
@@ -179,20 +215,20 @@ class ChartPanel {
     for (const piece of this.pieces(x, posteriors, breaks)) {
       plot.append(...states.map((_, k) => svgElement("path", { class: `line c${k % 8}`, d: polyline(piece, k, at) })));
     }
-    const now = this.session.evidence[this.first.variable];
-    if (now) plot.append(upright("now", shares(now)[this.first.state]));
+    if (!Number.isNaN(this.here())) plot.append(upright("now", this.here()));
     const ends = states.map((one, k) => `${one} from ${percent(posteriors[0][k])} to ${percent(posteriors.at(-1)[k])}`);
     const text = `${label} against the ${this.axis(this.first)}: ${ends.join("; ")}. ${breaks.length} jumps.`;
     plot.setAttribute("aria-label", text);
     this.pointable(plot, (u) => {
       const here = nearest(posteriors, u);
-      return `${brief(u, 2)}: ${states.map((one, k) => `${one} ${percent(here[k])}`).join(", ")}`;
+      return `${this.at(u, 3)}: ${states.map((one, k) => `${one} ${percent(here[k])}`).join(", ")}`;
     });
     this.figure.replaceChildren(plot);
     this.key.replaceChildren(...states.map((one, k) => element("li", {}, element("i", { class: `c${k % 8}` }), one)));
     const more = this.session.model.variables[this.first.variable].states.length > 2;
     const others = more ? "The other states of the input share the rest in their proportions. " : "";
-    setText(this.note, `${this.session.aside.note}${flips(breaks)}${others}Click in the chart to set the likelihood.`);
+    const what = this.first.range ? "observe a number" : "set the likelihood";
+    setText(this.note, `${this.session.aside.note}${this.flips(breaks)}${others}Click in the chart to ${what}.`);
   }
 
   // Runs of points between breaks; in the page, each is drawn right up to its break.
@@ -230,7 +266,7 @@ class ChartPanel {
     const range = `from ${percent(low)} to ${percent(high)}`;
     plot.setAttribute("aria-label", `${what} against two likelihoods: ${range}, ${count} pieces.`);
     const read = (u, v) => `${states[this.state]} ${percent(nearest(nearest(shown, v), u))}`;
-    this.pointable(plot, (u, v) => `${brief(u, 2)}, ${brief(v, 2)}: ${read(u, v)}`);
+    this.pointable(plot, (u, v) => `${this.at(u, 3)}, ${brief(v, 2)}: ${read(u, v)}`);
     this.figure.replaceChildren(plot);
     this.key.replaceChildren(
       element("li", {}, percent(low)),
@@ -238,7 +274,7 @@ class ChartPanel {
       element("li", {}, percent(high)),
     );
     const lines = count > 1 ? ` Lines separate the ${count} pieces in which the same tests hold.` : "";
-    setText(this.note, `${this.session.aside.note}${what}.${lines} Click to set both likelihoods.`);
+    setText(this.note, `${this.session.aside.note}${what}.${lines} Click to set both.`);
   }
 
   // Pointing reads values, a click sets the likelihoods.
@@ -256,8 +292,27 @@ class ChartPanel {
       const [u, v] = place(event).map((x) => Math.round(100 * x) / 100);
       const { session, first, second } = this;
       const inputs = second ? [[first, u], [second, v]] : [[first, u]];
-      session.replace(along(session.model.variables, session.evidence, inputs));
+      const made = along(session.model.variables, session.evidence, inputs);
+      if (first.range) made[first.variable] = this.observedAt(place(event)[0]);
+      session.replace(made);
     });
+  }
+
+  // A finding of the number at a place of the first axis, in as many digits as one can point at.
+  observedAt(u) {
+    const { session, first } = this;
+    const density = this.density(first.variable);
+    const digits = Math.max(0, Math.ceil(2 - Math.log10(first.range[1] - first.range[0])));
+    const x = Number(numberAt(density, first.range, u).toFixed(Math.min(digits, 12)));
+    return withColumn(session.evidence[first.variable], density, first.state, x);
+  }
+
+  // Where tests flip, and what that means.
+  flips(breaks) {
+    if (!breaks.length) return "";
+    const shown = breaks.slice(0, 6).map((b) => (this.first.range ? this.at(b, 3) : brief(b)));
+    const where = shown.join(", ") + (breaks.length > 6 ? ", …" : "");
+    return `Tests flip at ${where}: the answer has ${breaks.length + 1} pieces. `;
   }
 }
 
@@ -273,11 +328,4 @@ function polyline(piece, state, at) {
   return points.length
     ? `M${points.map((point) => point.join(" ")).join("L")}${points.length === 1 ? "h0.01" : ""}`
     : "";
-}
-
-function flips(breaks) {
-  if (!breaks.length) return "";
-  const first = breaks.slice(0, 6).map((b) => brief(b));
-  const where = first.join(", ") + (breaks.length > 6 ? ", …" : "");
-  return `Tests flip at ${where}: the answer has ${breaks.length + 1} pieces. `;
 }

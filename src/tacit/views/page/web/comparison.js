@@ -69,7 +69,8 @@ class Comparison {
   showPosteriors({ name, answer: kept }) {
     const { answer, query, live, model } = this.session;
     const [a, b] = name === "A" ? [kept, answer] : [answer, kept];
-    const others = byDifference(model.variables, a, b).filter(([i]) => i !== query && !this.isObserved(i));
+    const changed = byDifference(model.variables, a, b).filter(([i]) => i !== query);
+    const others = changed.filter(([i]) => !this.isObserved(i));
     const most = this.all ? MANY_COMPARED : FEW_COMPARED;
     const { density, states } = model.variables[query];
     const first = (density?.columns ?? states).map((_, k) => [query, k]);
@@ -84,14 +85,14 @@ class Comparison {
       "Changes are in percentage points: first the query, then the other variables, each by its state that changes " +
       `most. The thin lines on bars are case ${name}.`;
     const same = `Both cases are the same so far. Click states: that changes case ${live}, and case ${name} stays as it is.`;
-    setText(this.note, others.length ? what : same);
+    setText(this.note, changed.length ? what : same);
   }
 
-  // Whether the findings above say it all, in both cases.
+  // Whether one of the findings says it all.
   isObserved(i) {
     const { kept, evidence } = this.session;
     const whole = (own) => knownState(own) >= 0 || (numbersIn(own)?.every((x) => x !== null) ?? false);
-    return whole(evidence[i]) && whole(kept.evidence[i]);
+    return whole(evidence[i]) || whole(kept.evidence[i]);
   }
 
   // The mean of a column, or what was observed.

@@ -16,7 +16,8 @@ function axisOf(session, i, j) {
   if (!mixtures.length) [low, high] = [Math.min(...numbers), Math.max(...numbers)];
   const width = high - low || Math.abs(low) || 1;
   const near = numbers.map((x) => Math.max(low - FARTHEST * width, Math.min(high + FARTHEST * width, x)));
-  low = Math.min(low, ...near.map((x) => x - width / 30));
+  const least = session.model.variables[i].density.kind === "log-normal" ? 0 : -Infinity;
+  low = Math.max(least, Math.min(low, ...near.map((x) => x - width / 30)));
   high = Math.max(high, ...near.map((x) => x + width / 30));
   return [low, high];
 }

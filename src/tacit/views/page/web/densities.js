@@ -16,6 +16,12 @@ function numbersIn(finding) {
   return finding?.numbers ?? null;
 }
 
+// The finding on a continuous variable once one of its columns has this number, or none; null if none is left.
+function withColumn(finding, { columns }, j, x) {
+  const numbers = columns.map((_, k) => (k === j ? x : (numbersIn(finding)?.[k] ?? null)));
+  return numbers.some((own) => own !== null) ? { numbers } : null;
+}
+
 // The log-densities of numbers, one for each component.
 const LOG_DENSITIES = {
   gaussian: ({ mean, sd }, [x]) => mean.map((m, c) => normalLog(Twofold.sum(x, -m).over(sd[c]), sd[c])),

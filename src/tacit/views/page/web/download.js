@@ -53,6 +53,7 @@ async function downloadPicture(map) {
   const { width, height, model } = map;
   const copy = map.svg.cloneNode(true);
   copy.classList.remove("far-off", "names-only");
+  copy.querySelectorAll(".near, .unlike").forEach((node) => node.classList.remove("near", "unlike")); // where a hand was
   copy.querySelector(".scene").removeAttribute("transform");
   const attributes = {
     xmlns: "http://www.w3.org/2000/svg",

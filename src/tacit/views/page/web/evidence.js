@@ -35,12 +35,6 @@ function withNumber(finding, text) {
   return finding;
 }
 
-// The finding on a continuous variable once one of its columns has this number, or none; null if none is left.
-function withColumn(finding, { columns }, j, x) {
-  const numbers = columns.map((_, k) => (k === j ? x : (numbersIn(finding)?.[k] ?? null)));
-  return numbers.some((own) => own !== null) ? { numbers } : null;
-}
-
 // The number that a text is, for a density of some kind. What is wrong with it is thrown, as a sentence.
 function numberOfText({ kind }, text) {
   const clean = text.trim().replace("\u2212", "-");

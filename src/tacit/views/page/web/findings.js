@@ -81,11 +81,12 @@ class FindingsPanel {
 
   async paste() {
     if (!this.text.value.trim()) return this.say("Type or paste findings first.", true);
-    const { query, problems, ...cases } = fromText(this.session.model, this.text.value);
+    const { query, problems, notes, ...cases } = fromText(this.session.model, this.text.value);
+    if (problems.length) return this.say(`${problems.join(" ")} Nothing was changed.`, true); // until the next change
     if (query !== null) this.session.choose(query);
     if (cases.kept) await this.session.restore(cases);
-    else if (!problems.length || cases.evidence.some((one) => one)) this.session.replace(cases.evidence);
-    return this.say(problems.join(" "), problems.length > 0); // until the next change
+    else this.session.replace(cases.evidence);
+    return this.say(notes.join(" "));
   }
 
   update() {

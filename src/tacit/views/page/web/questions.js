@@ -427,12 +427,24 @@ function withShare(likelihoods, count, state, x) {
   return old.map((share, k) => (k === state ? x : rest > 0 ? (share / rest) * (1 - x) : (1 - x) / (count - 1)));
 }
 
-// Evidence with the shares of some states set. It comes by the evidence itself, where a share is what it is now.
+// Evidence with the shares of some states set, or with numbers between the ends of a range. It comes by the evidence
+// itself, where a share is what it is now.
 function along(variables, evidence, inputs) {
   const made = evidence.slice();
-  for (const [{ variable, state }, x] of inputs)
-    made[variable] = withShare(evidence[variable], variables[variable].states.length, state, x);
+  for (const [input, x] of inputs) {
+    const { states, density } = variables[input.variable];
+    const before = evidence[input.variable];
+    if (density) made[input.variable] = withColumn(before, density, input.state, numberAt(density, input.range, x));
+    else made[input.variable] = withShare(before, states.length, input.state, x);
+  }
   return made;
+}
+
+// The number at a share of a range; a count, where only these are possible.
+function numberAt({ kind }, [low, high], x) {
+  const number = low + (high - low) * x;
+  if (kind === "poisson") return Math.max(0, Math.round(number));
+  return kind === "log-normal" ? Math.max(number, 1e-6 * high) : number;
 }
 
 function grid(steps) {

@@ -1,8 +1,9 @@
 "use strict";
 // Reads findings: fragments of addresses, lines, Python dictionaries, JSON objects, and CSV with a header and a row.
 //
-// All return { evidence, kept, query, problems }: `kept` is the case that clicks do not change, where there are two,
-// `query` is null if none is named, and there is a sentence for each part that cannot be read.
+// All return { evidence, kept, query, problems, notes }: `kept` is the case that clicks do not change, where there are
+// two, `query` is null if none is named, there is a problem for each part that cannot be read, and a note on what is read
+// in part.
 
 const SIGN = /^\s*[=:]\s*|^\s*\t\s*/; // between a name and a state
 const SPACE = /^\s+/; // the same, in lines without a sign
@@ -37,7 +38,7 @@ function fromFragment(model, text) {
 
 class Reader {
   constructor(model) {
-    Object.assign(this, { model, query: null, problems: [], cases: new Map(), name: null });
+    Object.assign(this, { model, query: null, problems: [], notes: [], cases: new Map(), name: null });
     this.evidence = this.nothing();
   }
 
@@ -57,7 +58,7 @@ class Reader {
   result() {
     const others = [...this.cases].filter(([name]) => name !== this.name);
     const kept = others.length ? { name: others[0][0], evidence: others[0][1] } : null;
-    return { evidence: this.evidence, kept, query: this.query, problems: this.problems };
+    return { evidence: this.evidence, kept, query: this.query, problems: this.problems, notes: this.notes };
   }
 
   attempt(f) {
@@ -172,7 +173,7 @@ function cells(line, mark) {
 function fromRows(model, [header, row, ...more]) {
   const reader = new Reader(model);
   header.forEach((name, k) => row[k] && reader.attempt(() => reader.take(name, row[k])));
-  if (more.length) reader.problems.push(`Only the first of ${more.length + 1} rows is used.`);
+  if (more.length) reader.notes.push(`Only the first of ${more.length + 1} rows is used.`);
   return reader.result();
 }
 

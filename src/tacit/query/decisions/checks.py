@@ -1,0 +1,38 @@
+"""What can be decided, checked before anything is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from tacit.base.errors import NetworkError, TacitError
+from tacit.base.text import shown
+from tacit.model.model import Model
+
+
+def check_decision(net: Model, decision: Any) -> None:
+    """An error unless this is a variable with several states, which value nodes depend on."""
+    if not isinstance(decision, str):
+        remedy = "where several things are decided together, make their combinations the states of one variable"
+        raise TacitError(f"decide is {shown(decision)}, expected the name of one variable; {remedy}")
+    variable = net.variable(net.named(decision))
+    if variable.continuous or variable.card < 2:
+        raise TacitError(f"decide= names {decision!r}, which has no states to choose from; expected two or more")
+    if not net.value_nodes:
+        raise NetworkError("the network has no value node, so no action is better than another; add one: "
+                           "net.value(name, parents, table)")  # fmt: skip
+    reached = {decision, *net.descendants(decision)}
+    if all(reached.isdisjoint(own.parents) for own in net.value_nodes.values()):
+        problem = f"no value node has {decision!r}, or what is below it, as a parent"
+        raise NetworkError(f"{problem}, so no action is better than another; add such a value node")
+
+
+def check_known_before(net: Model, decision: str, names: Iterable[str]) -> None:
+    """An error where something is named that is not known before a decision."""
+    below = net.descendants(decision)
+    for name in names:
+        if name == decision:
+            raise TacitError(f"{name!r} is what is to be decided; leave it out of evidence=, hard=, do= and given=")
+        if name in below:
+            problem = f"{name!r} is below the decision {decision!r}, and so not known yet when it is made"
+            raise TacitError(f"{problem}; leave it out of evidence=, hard=, do= and given=")
