@@ -168,12 +168,13 @@ class Builder:
         return axis
 
     def _in_order(self, used: Iterable[int]) -> list[int]:
-        """Operations as they were made, but likelihoods just before what reads them: so few are alive at a time."""
+        """Operations as they were made, but densities just before what reads them: few of these large ones live."""
         reader: dict[int, int] = {}
         for i in sorted(used):
             for j in self.operations[i].inputs:
                 reader.setdefault(j, i)
-        late = {i: reader.get(i, i) for i in used if isinstance(self.operations[i], ops.Likelihood)}
+        numbered = [(i, self.operations[i]) for i in used]
+        late = {i: reader.get(i, i) for i, op in numbered if isinstance(op, ops.Likelihood) and op.of_density}
         return sorted(used, key=lambda i: (late.get(i, i), i))
 
     def finish(self, question: Question, joint: int, fixed: Iterable[str], traced: bool) -> Program:
