@@ -18,7 +18,7 @@ from tacit.evidence.summaries.observed_states import (
     SimilarStatesWarning,
     SpoiltNumbersWarning,
 )
-from tacit.io import RoundingWarning, load, read, read_evidence, save, write
+from tacit.io import LostBinsWarning, RoundingWarning, load, read, read_evidence, save, write
 from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -72,6 +72,7 @@ __all__ = [
     "Gaussian",
     "ImpossibleEvidenceWarning",
     "LogNormal",
+    "LostBinsWarning",
     "MissingColumnWarning",
     "Mixture",
     "Mux",

@@ -297,3 +297,22 @@ def test_edges_take_the_place_of_a_search():
     assert "no column 'sise'; did you mean 'size'" in tacit_(
         "discover", "stones.csv", *HERE, "--edges", "sise->recovery", code=1
     )
+
+
+def test_doubts_are_drawn_after_loading_and_pages_open_with_a_column():
+    rows = pd.DataFrame(tacit.examples.kidney_stones().sample(200, seed=0))
+    rows.to_csv("stones.csv", index=False)
+    Path("words.toml").write_text('[variables.size]\nlabel = "Size of the stone"\n')
+    options = ("--bootstrap", "3", "--draw", "now.svg", "--page", "now.html", "-q", "size", "--captions", "words.toml")
+    assert "now.svg" in tacit_("discover", "stones.csv", "-o", "found.json", *options).split()
+    assert "Size of the stone" in Path("now.svg").read_text()
+    assert "Size of the stone" in Path("now.html").read_text()
+    tacit_("draw", "found.json", "-o", "later.svg", "--captions", "words.toml")
+    assert Path("later.svg").read_text() == Path("now.svg").read_text()
+    tacit_("page", "found.json", "-o", "later.html", "-q", "size", "--captions", "words.toml")
+    assert Path("later.html").read_text() == Path("now.html").read_text()
+    assert "no column; did you mean 'size'" in tacit_(
+        "discover", "stones.csv", *HERE, "--page", "x.html", "-q", "sise", code=1
+    )
+    assert "name its file with --page" in tacit_("discover", "stones.csv", *HERE, "-q", "size", code=2)
+    assert "a drawing is a .svg" in tacit_("discover", "stones.csv", *HERE, "--draw", "x.gif", code=2)

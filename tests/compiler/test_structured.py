@@ -15,7 +15,7 @@ from tacit.compiler import compile_program, contraction, strategy
 from tacit.compiler.operations import Rescale
 from tacit.compiler.program import check
 from tacit.compiler.question import Question
-from tacit.query import options
+from tacit.query.asking import options
 from tests.helpers import (
     ENGINES_OF_MANY,
     TOLERANCE,

@@ -6,8 +6,8 @@ import pytest
 import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.compiler import contraction, strategy
-from tacit.query import options
 from tacit.query import query as queries
+from tacit.query.asking import options
 from tests.helpers import close
 
 pytest.importorskip("typer")

@@ -894,3 +894,21 @@ def test_tables_are_estimated_from_columns_of_states():
     found = tacit.estimate(net, rows | columns, prior=1, steps=3, progress=False)
     expected = tacit.estimate(net, rows | {"CVP": likelihoods}, prior=1, steps=3, progress=False)
     close(found.network.table("CVP"), expected.network.table("CVP"))
+
+
+def test_numbers_where_states_are_texts_that_spell_them_are_refused_with_a_remedy():
+    stages = variable("stage", ["0", "1", "2"])
+    remedy = (
+        r"its states are text: make text of whole numbers \(in pandas: column.astype\('Int64'\).astype\('string'\)\)"
+    )
+    for column in (pd.Series([1.0, np.nan, 2.0]), pd.Series([1, 0, 2]), [1, 2]):
+        with pytest.raises(EvidenceError, match=remedy):
+            read_column(stages, column)
+    with pytest.raises(EvidenceError) as error:
+        read_column(stages, pd.Series([0.2, 1.0]))
+    assert "are text" not in str(error.value)
+    frame = pd.Series([1.0, np.nan, 2.0]).astype("Int64").astype("string")
+    found, _ = read_column(stages, frame)
+    assert found is not None
+    assert found.codes is not None
+    assert found.codes.tolist() == [1, -1, 2]

@@ -13,7 +13,7 @@ from bench.networks import NAMES, folder, network
 from hypothesis import assume, given
 
 from tacit import CPT, FormatError, Network, NoisyOr, TacitError, TooLargeError, UnsetError, examples
-from tacit.io import RoundingWarning, load, read, save, write
+from tacit.io import LostBinsWarning, RoundingWarning, load, read, save, write
 from tacit.io.formats.uai import read_evidence, write_evidence
 from tacit.io.parsing import content
 from tests import conformance_files
@@ -518,3 +518,14 @@ def test_damaged_evidence_files_are_refused_or_evidence(tmp_path):
         found.append(complaint(read_evidence, path))
     assert all(message is None or "net.evid: line " in message for message in found)
     assert 20 < sum(message is not None for message in found) < 200
+
+
+@pytest.mark.parametrize("suffix", ["bif", "xmlbif", "net", "uai"])
+def test_bins_that_a_format_cannot_hold_are_told(tmp_path, suffix):
+    net = Network("ages")
+    net.add("Age", bins=[0, 18, 65], cpt=[0.4, 0.6])
+    net.add("Ill", ["Age"], cpt=[[0.1, 0.9], [0.2, 0.8]])
+    with pytest.warns(LostBinsWarning, match="no bins: Age will have the names of intervals as states"):
+        write(net, tmp_path / f"ages.{suffix}")
+    write(net, tmp_path / "ages.json")  # without a warning, which would be an error
+    assert read(tmp_path / "ages.json").bins("Age") == (0, 18, 65)

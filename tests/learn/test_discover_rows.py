@@ -179,6 +179,16 @@ def test_words_among_numbers_are_counted_and_masked() -> None:
         assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 7, 9]
 
 
+def test_words_in_several_columns_are_masked_together() -> None:
+    frame = measurements().astype({"pressure": object, "age": object})
+    frame.loc[3, "pressure"], frame.loc[9, "age"] = "low", "old"
+    with pytest.raises(tacit.EvidenceError) as caught:
+        tacit.discover(frame, bins={"age": 3}, **QUIET)
+    assert str(caught.value).count("row 3: 'low' is not a number") == 1
+    assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 9]
+    assert caught.value.to_pandas()["variable"].tolist() == ["age", "pressure"]
+
+
 def test_whole_numbers_that_a_word_makes_states_are_told() -> None:
     frame = pd.DataFrame({"age": [*range(30, 60), "old"] * 4, "x": [*"ab" * 62]})
     for told in (frame, frame.astype({"age": str})):
@@ -431,3 +441,42 @@ def test_tests_are_placed_in_what_was_found() -> None:
     placement = tacit.learn.place_tests(found.network, "grass", frame, steps=5, restarts=1, **QUIET)
     assert {place.node for place in placement.table} <= set(found.network)
     assert 0 < placement.loss <= placement.without
+
+
+def test_evidence_that_a_table_of_few_rows_rules_out_is_told_with_a_remedy() -> None:
+    rows = {"rain": ["no", "no", "yes"], "wet": ["no", "yes", "yes"]}
+    net = tacit.Network.from_edges([("rain", "wet")], rows)
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="tables that are estimated with prior=1.0 have none"):
+        tacit.estimate(net, rows, **QUIET).network.posterior("rain", {"rain": ["yes"], "wet": ["no"]})
+    again = tacit.estimate(net, rows, prior=1.0, **QUIET).network
+    assert np.isfinite(again.posterior("rain", {"rain": ["yes"], "wet": ["no"]})).all()
+
+
+def test_counts_may_be_poisson() -> None:
+    truth = tacit.Network()
+    truth.add("busy", states=["no", "yes"], cpt=[0.5, 0.5])
+    truth.add("calls", ["busy"], cpt=tacit.Poisson([4.0, 30.0]))
+    rows = truth.sample(3000, seed=1)
+    found = tacit.discover(rows, bins=6, tiers=[["busy"], ["calls"]], **QUIET).with_densities(rows)
+    assert isinstance(found.density("calls"), tacit.Poisson)
+    halves = {**rows, "calls": np.asarray(rows["calls"]) + 0.5}
+    found = tacit.discover(halves, bins=6, tiers=[["busy"], ["calls"]], **QUIET).with_densities(halves)
+    assert not isinstance(found.cpt("calls"), tacit.Poisson)
+
+
+def test_a_discovery_is_kept_with_its_doubts(tmp_path: Path) -> None:
+    found = tacit.discover(lawn(300), bootstrap=3, **QUIET)
+    found.save(tmp_path / "lawn.json")
+    again = tacit.Discovery.load(tmp_path / "lawn.json")
+    assert again == found
+    assert tacit.load(tmp_path / "lawn.json") == found.network
+    assert again.plot().svg == found.plot().svg
+    with pytest.raises(tacit.TacitError, match=r"lawn.bif: a discovery is written as .json; tacit.write"):
+        found.save(tmp_path / "lawn.bif")
+    tacit.save(found.network, tmp_path / "plain.json")
+    with pytest.raises(tacit.FormatError, match=r"plain.json: a network, of which nothing says how it was discovered"):
+        tacit.Discovery.load(tmp_path / "plain.json")
+    text = (tmp_path / "lawn.json").read_text().replace('"arrows"', '"x"').replace('"score"', '"x"')
+    (tmp_path / "lawn.json").write_text(text)
+    with pytest.raises(tacit.FormatError, match="what it says of its discovery is damaged"):
+        tacit.Discovery.load(tmp_path / "lawn.json")

@@ -10,7 +10,7 @@ from bench.networks import network
 import tacit
 from tacit import Network, TacitError, examples
 from tacit.drawing import SmallLettersWarning, draw
-from tacit.views.picture import Arrow, Box, Oval, Text
+from tacit.views.picture import Area, Arrow, Box, Oval, Text
 
 PIXELS_PER_CM = 96 / 2.54
 LEGEND = [
@@ -209,3 +209,20 @@ def test_what_is_far_too_large_for_a_page_is_made_smaller():
 
 def test_a_picture_of_nothing_has_a_width_too():
     assert draw(Network(), width=5).picture.width == pytest.approx(5 * PIXELS_PER_CM)
+
+
+def test_value_nodes_are_diamonds_below_their_parents():
+    net = Network()
+    net.add("Ill", cpt=[0.1, 0.9])
+    net.add("Treat", cpt=[0.5, 0.5])
+    net.value("Harm & pain", ["Ill", "Treat"], [[-5, -9], [-1, 0]])
+    net.value("Fee", [], -1)
+    for drawing in (draw(net), draw(net, {"Ill": "true"})):
+        assert len(arrows(drawing)) == 2
+        assert "Fee" not in texts(drawing)
+        (label,) = [item for item in drawing.picture.items if isinstance(item, Text) and item.text == "Harm & pain"]
+        outer, inner = [item.points for item in drawing.picture.items if isinstance(item, Area)]
+        assert outer[1] == (label.x, min(y for _, y in outer))
+        assert all(outer[0][0] < x < outer[2][0] for x, _ in inner)
+        assert {arrow.points[-1] for arrow in arrows(drawing)} == {outer[1]}
+    assert texts(draw(net, nodes=["Ill"])) == ["Ill"]

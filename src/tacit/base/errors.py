@@ -74,8 +74,8 @@ class EvidenceError(TacitError):
     label in the `index` of a pandas frame; and the `problem`. A problem that begins with a space or a comma goes on
     with the sentence that its subject begins. Of wrong values, `values` are all in the column, the most frequent ones
     first. Where the column is wrong as a whole, `rows` is how many it has. Where other columns are wrong, too, `others`
-    are the errors about them. `columns` are those of a table that can make no variable, and `remedy` is a last line,
-    what to do with them.
+    are the errors about them. `columns` are those of a table that can make no variable: of several, the problem has
+    what `others` say. `remedy` is a last line, what to do with them.
 
     >>> error = EvidenceError("'x' is not a state", variable="A", row=2)
     >>> error
@@ -112,10 +112,15 @@ class EvidenceError(TacitError):
         about = ", ".join(filter(None, [self.subject, where]))
         colon = ": " if about and not problem.startswith((" ", ",")) else ""
         self.others = tuple(others)
-        shown = f"{about}{colon}{problem}{_listed(self.values)}{_also(self.others)}"
+        shown = f"{about}{colon}{problem}{_listed(self.values)}{'' if self._sums_up else _also(self.others)}"
         shown += "" if remedy is None else f"\n{remedy}"
         # the only argument: with it and the fields, pickle makes the error anew
         super().__init__(shown if place is None else f"{place}: {shown}")
+
+    @property
+    def _sums_up(self) -> bool:
+        """Whether it is about several columns, each of which has an error of its own among the others."""
+        return len(self.columns) > 1 and bool(self.others)
 
     def changed(self, **fields: Any) -> Self:
         """A copy with some fields changed."""
@@ -149,7 +154,7 @@ class EvidenceError(TacitError):
         import pandas as pd
 
         columns = ("variable", "value", "rows", "first", "index", "nearest", "problem")
-        table = [line for error in (self, *self.others) for line in error._lines()]
+        table = [line for error in (self, *self.others)[self._sums_up :] for line in error._lines()]
         frame = pd.DataFrame({name: [line[i] for line in table] for i, name in enumerate(columns)})
         return frame.astype({"rows": "Int64", "first": "Int64"})
 

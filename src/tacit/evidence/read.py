@@ -36,7 +36,7 @@ from tacit.evidence.likelihoods import as_given, row_blocks
 from tacit.evidence.number_columns import columns_together, read_numbers
 from tacit.evidence.numbers import as_float
 from tacit.evidence.records import columns_of_records, is_one_row, is_records
-from tacit.evidence.states import wrong_states
+from tacit.evidence.states import AS_TEXT, numbers_spelled, wrong_states
 from tacit.model.elements.distributions import SUM_TOLERANCE
 from tacit.model.elements.variable import DEFAULT_STATES, Variable, listed_states
 
@@ -346,6 +346,8 @@ def first_state(variable: Variable, values: NDArray[Any], framed: bool = False) 
     if variable.card != 2:
         expected = f"labels, or likelihoods of shape (rows, {variable.card})"
         problem = f", which has {variable.card} states, is a column of floats; expected {expected}"
+        if numbers_spelled(variable).keys() >= set(values[~np.isnan(values)][:CACHED_ROWS].tolist()):
+            problem += f"; its states are text: {AS_TEXT}"
         raise EvidenceError(problem, variable=variable.name, rows=len(values))
     if framed and is_ambiguous(variable, values):
         row, first = int(np.isnan(values).argmin()), shown(variable.states[0])

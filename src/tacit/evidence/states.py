@@ -23,6 +23,7 @@ from tacit.evidence.intervals import code_of_text
 from tacit.evidence.numbers import as_number
 from tacit.model.elements.variable import Variable, similar
 
+AS_TEXT = "make text of whole numbers (in pandas: column.astype('Int64').astype('string'))"
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "none", "null"})
 
 

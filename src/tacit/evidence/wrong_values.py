@@ -16,7 +16,7 @@ from tacit.base.errors import NO_NUMBER, NO_STATE, OUTSIDE, EvidenceError, Wrong
 from tacit.base.text import shown
 from tacit.evidence.intervals import code_of_text, is_number, is_outside, problem_with, spelled_number
 from tacit.evidence.numbers import as_float
-from tacit.evidence.states import MISSING_WORDS
+from tacit.evidence.states import AS_TEXT, MISSING_WORDS, numbers_spelled
 from tacit.model.elements.intervals import Edges
 from tacit.model.elements.variable import Variable, listed_states, nearest
 
@@ -43,6 +43,8 @@ def not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]
         problem += ", or a float in every row"
     elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
         problem += f", or likelihoods of shape (rows, {variable.card})"
+        if number in numbers_spelled(variable):
+            problem += f"; its states are text: {AS_TEXT}"
     return _error(variable, problem + _of_gaps(values) + _of_commas(values), wrong)
 
 

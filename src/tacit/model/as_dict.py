@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from types import NoneType
@@ -48,6 +49,20 @@ def network_to_dict(net: Model) -> dict[str, Any]:
     ]
     head = {"format": FORMAT, "version": 5 if values else version, "name": net.name, **selection}
     return {**head, "nodes": nodes} | ({"values": values} if values else {})
+
+
+def document_text(data: Mapping[str, Any]) -> str:
+    """A network that is plain data as a JSON document, one node per line; lists of other keys likewise."""
+    lists = {key: items for key, items in data.items() if isinstance(items, list)}
+    head = json.dumps({key: data[key] for key in data if key not in lists}, ensure_ascii=False, indent=1)[1:-2]
+    tail = "".join(f',\n "{key}": [\n{_lines(items)}\n ]' for key, items in lists.items())
+    document = "{" + head + tail + "\n}\n"
+    return document.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates become JSON escapes
+
+
+def _lines(items: Iterable[Any]) -> str:
+    """Each item on a line of its own."""
+    return ",\n".join("  " + json.dumps(item, ensure_ascii=False, allow_nan=False) for item in items)
 
 
 def network_from_dict(data: Any, kind: type[M]) -> M:

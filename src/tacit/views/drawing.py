@@ -98,7 +98,7 @@ def draw(
     strength: Mapping[tuple[str, str], float] | None = None,
     undirected: Iterable[tuple[str, str]] = (),
 ) -> Drawing:
-    """A network, testing nodes shaded and continuous ones in boxes, or a circuit, its inputs at the bottom.
+    """A network, testing nodes shaded, continuous ones in boxes and value nodes as diamonds, or a circuit from below.
 
     Parameters
     ----------
@@ -208,8 +208,10 @@ class _Question:
 
 
 def _of_network(net: Model, names: Sequence[str], question: _Question, looks: EdgeLooks, words: Words) -> Graph:
-    number, do = {name: i for i, name in enumerate(names)}, question.do
+    values = [own for own in net.value_nodes.values() if own.parents and set(own.parents) <= set(names)]
+    number, do = {name: i for i, name in enumerate((*names, *(own.name for own in values)))}, question.do
     pairs = [(parent, name) for name in names for parent in net.parents(name) if parent in number]
+    pairs += [(parent, own.name) for own in values for parent in own.parents]
     edges = [(number[parent], number[name]) for parent, name in pairs]
     done = _with_set(net, do)
     drawn = [CUT_LOOK if head in do else looks.of((tail, head)) for tail, head in pairs]
@@ -221,6 +223,7 @@ def _of_network(net: Model, names: Sequence[str], question: _Question, looks: Ed
     else:
         posteriors = _posteriors(done, question.observed)
         nodes = [_answered(done, name, words, question, posteriors) for name in names]
+    nodes = [*nodes, *(Labelled(visible(own.name), "diamond") for own in values)]
     return Graph(nodes, edges, drawn, legend)
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 from tacit.views.layout import Size, text_width
-from tacit.views.picture import INK, LIGHT, OUTLINE, Box, Item, Oval, Stroke, Text
+from tacit.views.picture import INK, LIGHT, OUTLINE, Area, Box, Item, Oval, Stroke, Text
 from tacit.views.words import wrapped
 
 NODE_HEIGHT, MIN_WIDTH, LABEL_PADDING, RING_GAP = 28.0, 34.0, 18.0, 3.0
@@ -19,6 +19,7 @@ BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
 BOLD_SCALE = 1.2
 MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
+DIAMOND_HEIGHT = 44.0
 ROUND = 9.0  # the corners of a continuous variable's outline
 LETTERS = 15.0  # the height of a line, with what hangs below it
 Known = Literal["", "seen", "soft", "set"]
@@ -51,7 +52,7 @@ class Labelled:
     """A node that shows its label in an outline."""
 
     label: str
-    form: str = "ellipse"  # or "box", "text", and "round" of a continuous variable
+    form: str = "ellipse"  # or "box", "text", "round" of a continuous variable, and "diamond" of a value node
     shaded: bool = False
     ringed: bool = False
     known: Known = ""
@@ -65,6 +66,8 @@ class Labelled:
     def size(self) -> Size:
         ring, height = 2 * RING_GAP * self.ringed, NODE_HEIGHT + NAME_LINE * (len(self.lines) - 1)
         widths = [text_width(line) * self._widening(k, height) for k, line in enumerate(self.lines)]
+        if self.form == "diamond":
+            return max(MIN_WIDTH, max(widths) / (1 - LETTERS / DIAMOND_HEIGHT) + LABEL_PADDING / 2), DIAMOND_HEIGHT
         return max(MIN_WIDTH, max(widths) + LABEL_PADDING) + ring, height + ring
 
     def _widening(self, line: int, height: float) -> float:
@@ -77,6 +80,8 @@ class Labelled:
     def depth(self, aside: float) -> float:
         """How far the outline lies below its top, so many pixels aside from the middle."""
         width, height = self.size
+        if self.form == "diamond":
+            return height / 2 * min(1.0, 2 * abs(aside) / width)
         return height / 2 * (1 - math.sqrt(1 - (2 * aside / width) ** 2)) if self.form == "ellipse" else 0.0
 
     def items(self, x: float, y: float) -> Iterator[Item]:
@@ -87,11 +92,21 @@ class Labelled:
             place = (x - width / 2, y - height / 2, width, height)
             if self.form == "ellipse":
                 yield Oval(*place, look.fill, look.outline)
+            elif self.form == "diamond":
+                yield from _diamond(x, y, width, height, look)
             elif self.form in ("box", "round"):
                 yield Box(*place, look.fill, look.outline, radius=3.0 if self.form == "box" else ROUND)
         first = y + 4 - (len(self.lines) - 1) / 2 * NAME_LINE
         for k, text in enumerate(self.lines):
             yield Text(x, first + k * NAME_LINE, text, color=look.outline.color)
+
+
+def _diamond(x: float, y: float, width: float, height: float, look: Look) -> Iterator[Item]:
+    """A diamond with its outline: a smaller one on a larger one, as thick on all sides as the outline is."""
+    line = look.outline.width * math.hypot(width, height)  # the same distance, along each of the axes
+    for color, less in (look.outline.color, 0.0), (look.fill, line):
+        across, up = (width - 2 * less / height) / 2, (height - 2 * less / width) / 2
+        yield Area([(x - across, y), (x, y - up), (x + across, y), (x, y + up)], color)
 
 
 class Bar(NamedTuple):

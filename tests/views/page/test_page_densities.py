@@ -225,7 +225,7 @@ def test_every_tab_has_something_to_say_about_numbers(opened: Any) -> None:
     said = {
         "weights": "heat = 82.5",
         "explanation": "82.5",
-        "information": "with numbers",
+        "information": "values are numbers",
         "table": "Fault",
         "chart": "Load",
     }

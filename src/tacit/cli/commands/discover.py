@@ -13,12 +13,23 @@ import typer
 import tacit
 from tacit.base.errors import EvidenceError, TacitError
 from tacit.base.text import counted, plural
-from tacit.cli.shared.arguments import Json, Rows, check_output, check_page, names, options_of, stem
+from tacit.cli.shared.arguments import (
+    CaptionsFile,
+    Json,
+    Rows,
+    check_folder,
+    check_output,
+    check_page,
+    names,
+    options_of,
+    stem,
+)
 from tacit.cli.shared.output import aligned, note, show_json
 from tacit.cli.shared.rows import open_rows
 from tacit.evidence.numbers import as_number
 from tacit.evidence.tables.csv_parquet import FileTable, with_columns
 from tacit.model.elements.variable import similar
+from tacit.views.drawing import SUFFIXES
 
 OPTIONS = (
     "score",
@@ -115,6 +126,14 @@ class DiscoverJob:
             help="Also write an explorer page (.html): doubtful edges are dashed, undirected ones have no tip.",
         ),
     ] = None
+    draw: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Also draw the network, with the same marks, as .svg, .png or .pdf."),
+    ] = None
+    query: Annotated[
+        str | None, typer.Option("--query", "-q", metavar="COLUMN", help="What the page asks about first.")
+    ] = None
+    captions: CaptionsFile = None
     json: Json = False
 
 
@@ -141,6 +160,12 @@ def discover(job: DiscoverJob) -> None:
     output = _output(job)
     if job.page is not None:
         check_page(job.page)
+    elif job.query is not None:
+        raise typer.BadParameter("--query is for the page; name its file with --page")
+    if job.draw is not None:
+        if job.draw.suffix.lower() not in SUFFIXES:
+            raise typer.BadParameter(f"{job.draw}: a drawing is a .svg, .png or .pdf file")
+        check_folder(job.draw)
     forbid, require = _edges("--forbid", job.forbid), _edges("--require", job.require)
     if job.edges:
         job = _with_edges(job)
@@ -156,17 +181,24 @@ def discover(job: DiscoverJob) -> None:
         net = found.with_densities(chosen, job.weights) if job.densities else found.network
     if job.table != Path("-"):
         net.name = found.network.name = stem(job.table)
-    tacit.io.write(net, output)
+    if output.suffix == ".json":
+        replace(found, network=net).save(output)
+    else:
+        tacit.io.write(net, output)
     if job.output is None:
         note(f"the network is in {output}, since there is no -o")
     if job.page is not None:
-        found.page(job.page)
+        found.page(job.page, job.captions, job.query)
+    if job.draw is not None:
+        found.plot(captions=job.captions).save(job.draw)
     if job.json:
         return show_json(_results(job, output, found, net))
     size = f"{plural(len(found.network.edges), 'edge')} among {plural(len(found.network), 'variable')}"
     print(f"{output}: {size} from {counted(found.rows)}, {found.seconds:.1f} s")
     if job.page is not None:
         print(job.page)
+    if job.draw is not None:
+        print(job.draw)
     print(f"  {job.score} score  {found.score:,.2f}")
     if job.densities:
         print(f"  densities  {', '.join(net.continuous) or 'none: intervals describe all columns better'}")
@@ -268,12 +300,14 @@ def _chosen(table: FileTable, job: DiscoverJob) -> FileTable:
             raise EvidenceError(f"{table.name} has no column {name!r}{similar(name, table.names)}")
     if job.weights in unwanted:
         raise typer.BadParameter(f"the column {job.weights!r} holds the weights (--weights); do not --exclude it")
-    if not wanted and not unwanted:
-        return table
     weights = [] if job.weights is None else [job.weights]
     chosen = [name for name in wanted or table.names if name not in unwanted]
+    if job.query is not None and job.query not in chosen:
+        raise EvidenceError(f"--query is {job.query!r}, which is no column{similar(job.query, chosen)}")
     if not chosen:
         raise typer.BadParameter("--exclude leaves no column")
+    if not wanted and not unwanted:
+        return table
     return with_columns(table, list(dict.fromkeys([*chosen, *weights])))
 
 

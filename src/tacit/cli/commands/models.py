@@ -22,6 +22,7 @@ from tacit.cli.shared.arguments import (
     Json,
     Model,
     check_page,
+    discovery_of,
     read_network,
     stem,
 )
@@ -161,7 +162,9 @@ def draw(
         raise typer.BadParameter(f"{output}: a drawing is a .svg, .png, .pdf or .dot file")
     names = None if nodes is None else nodes.split(",")
     states = read_states(net, do or [])
-    net.plot(known, do=states, captions=captions, nodes=names, width=width).save(output)
+    found = discovery_of(model)
+    marks = {} if found is None else found.marks()
+    net.plot(known, do=states, captions=captions, nodes=names, width=width, **marks).save(output)
     print(output)
 
 
@@ -206,8 +209,12 @@ def page(
     """
     output = Path(f"{stem(model)}.html") if output is None else output
     check_page(output)
-    ensemble = None if draws is None else Ensemble.load(draws)
-    read_network(model).page(output, captions, query, ensemble, decide)
+    found = discovery_of(model) if draws is None and decide is None else None
+    if found is not None:
+        found.page(output, captions, query)
+    else:
+        ensemble = None if draws is None else Ensemble.load(draws)
+        read_network(model).page(output, captions, query, ensemble, decide)
     print(output)
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from tacit.base.errors import TacitError
+import tacit
+from tacit.base.errors import FormatError, TacitError
 from tacit.cli.shared import completion
 from tacit.cli.shared.output import note
 from tacit.evidence.column_names import listed_columns
@@ -155,6 +156,16 @@ def read_network(model: Path) -> Network:
             f"{model}: a Markov network, and this command needs a Bayesian network; query, mpe and sample take both"
         )
     return net
+
+
+def discovery_of(model: Path) -> tacit.Discovery | None:
+    """What "tacit discover" says in a file about the network there; nothing, if it is no such file."""
+    if model.suffix != ".json":
+        return None
+    try:
+        return tacit.Discovery.load(model)
+    except FormatError:
+        return None
 
 
 def check_output(path: Path) -> None:

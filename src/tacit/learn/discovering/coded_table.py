@@ -221,7 +221,7 @@ def _unusable(wrong: Mapping[str, EvidenceError]) -> EvidenceError:
     lines = "".join(f"\n  {error}" for error in list(wrong.values())[:MAX_EXPLAINED])
     more = "\n  ..." if len(wrong) > MAX_EXPLAINED else ""
     problem = f"{len(wrong):,} columns make no variable: {', '.join(map(repr, wrong))}{lines}{more}"
-    return EvidenceError(problem, columns=tuple(wrong))
+    return EvidenceError(problem, columns=tuple(wrong), others=tuple(wrong.values()))
 
 
 class GatheredRows:

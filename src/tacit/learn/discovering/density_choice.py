@@ -15,14 +15,15 @@ from tacit.evidence.density_column import density_columns
 from tacit.learn.estimating.density_units import CollapsedDensityWarning
 from tacit.learn.estimating.estimation import Estimate, estimate
 from tacit.learn.estimating.sources import row_batches
-from tacit.model.densities import AnyDensity, Gaussian, LogNormal
+from tacit.model.densities import AnyDensity, Gaussian, LogNormal, Poisson
 from tacit.query.network import Network
 
 
 def with_densities(net: Network, rows: Any, weights: Any = None) -> Network:
     """A network in which intervals that cause nothing are densities where these have the better BIC.
 
-    Intervals are densities, too: uniform within each. So the numbers have a probability under both.
+    Intervals are densities, too: uniform within each. So the numbers have a probability under both. Counts may be
+    Poisson, whose probabilities compare with densities, as whole numbers are 1 apart.
     """
     if isinstance(rows, Iterator):
         raise TacitError("rows are read several times, and an iterator comes but once; give a list, a frame or a path")
@@ -43,6 +44,8 @@ def with_densities(net: Network, rows: Any, weights: Any = None) -> Network:
 def _forms(spread: _Spread) -> Iterator[AnyDensity]:
     """The densities that a column may have, without their numbers."""
     yield Gaussian()
+    if spread.whole and spread.least >= 0:
+        yield Poisson()
     if spread.least > 0:
         yield LogNormal()
 
@@ -77,12 +80,14 @@ class _Spread:
         self._edges = np.array(tuple(edges))
         self._counts: Floats = np.zeros(len(self._edges) - 1)
         self.least, self.greatest = math.inf, -math.inf
+        self.whole = True
 
     def add(self, numbers: Floats, weights: Floats) -> None:
         known = ~np.isnan(numbers)
         numbers, weights = numbers[known], weights[known]
         if len(numbers):
             self.least, self.greatest = min(self.least, numbers.min()), max(self.greatest, numbers.max())
+            self.whole = self.whole and bool((numbers == np.rint(numbers)).all())
             places = np.searchsorted(self._edges[1:-1], numbers, side="right")
             self._counts += np.bincount(places, weights, minlength=len(self._counts))
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tacit.base.errors import TacitError, TooLargeError
+from tacit.base.atomic import write_atomically
+from tacit.base.errors import FormatError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import counted, plural
@@ -30,12 +33,15 @@ from tacit.learn.discovering.structural_em import PSEUDO_COUNTS, estimated
 from tacit.learn.options import DiscoverOptions
 from tacit.learn.progress_line import Line, clock
 from tacit.learn.session import Session
+from tacit.model.as_dict import document_text, network_from_dict, network_to_dict
 from tacit.query.network import Network
 
 if TYPE_CHECKING:
     from tacit.views.drawing import Drawing
 
 
+FACTS = ("score", "history", "rows", "seconds", "interrupted")  # of a discovery, as JSON has them
+DISCOVERY = "discovery"  # where a network's JSON has them
 MAX_LISTED = 40  # edges in a printed discovery
 
 
@@ -82,8 +88,11 @@ class Discovery:
         from tacit.views.page import Captions
 
         words = Captions.read(captions, self.network) if isinstance(captions, str | os.PathLike) else captions
-        undirected, strength = self.arrows.undirected, self._shares()
-        return draw(self.network, evidence, width=width, captions=words, strength=strength, undirected=undirected)
+        return draw(self.network, evidence, width=width, captions=words, **self.marks())
+
+    def marks(self) -> dict[str, Any]:
+        """How doubtful edges are drawn, as `Network.plot` takes it: `strength` and `undirected`."""
+        return {"strength": self._shares(), "undirected": self.arrows.undirected}
 
     def page(
         self,
@@ -97,10 +106,49 @@ class Discovery:
         chosen = Captions.chosen(self.network, captions, query)
         write_page(self.network, path, chosen, strength=self._shares(), undirected=self.arrows.undirected)
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the network as JSON, which `tacit.load` reads, with what is doubtful about it, for `Discovery.load`.
+
+        >>> import pathlib, tempfile, tacit
+        >>> found = tacit.discover(tacit.examples.kidney_stones().sample(500, seed=1), progress=False)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "found.json"
+        >>> found.save(path)
+        >>> tacit.Discovery.load(path).arrows == found.arrows, tacit.load(path) == found.network
+        (True, True)
+        """
+        if Path(path).suffix != ".json":
+            others = "tacit.write(found.network, path) writes other formats"
+            raise TacitError(f"{os.fspath(path)}: a discovery is written as .json; {others}")
+        facts = {name: getattr(self, name) for name in FACTS}
+        strength = None if self.strength is None else [[*edge, share] for edge, share in self.strength.items()]
+        own = {**facts, **self.arrows._asdict(), "strength": strength}
+        text = document_text({**network_to_dict(self.network), DISCOVERY: own})
+        write_atomically(path, lambda file: file.write(text))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Discovery:
+        """Read what `save`, or `tacit discover -o FILE.json`, wrote."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            network, own = network_from_dict(data, Network), data.get(DISCOVERY)
+        except (ValueError, AttributeError) as error:
+            raise FormatError(f"{os.fspath(path)}: {error}") from None
+        if own is None:
+            problem = "a network, of which nothing says how it was discovered; tacit.load reads it"
+            raise FormatError(f"{os.fspath(path)}: {problem}")
+        try:
+            facts = {name: own[name] for name in FACTS}
+            arrows = Arrows(*([(a, b) for a, b in own[kind]] for kind in Arrows._fields))
+            strength = None if own["strength"] is None else {(a, b): share for a, b, share in own["strength"]}
+        except (KeyError, TypeError, ValueError):
+            raise FormatError(f"{os.fspath(path)}: what it says of its discovery is damaged") from None
+        return cls(network, arrows=arrows, strength=strength, **facts)
+
     def with_densities(self, rows: Any, weights: Any = None) -> Network:
         """The network, with densities in the place of intervals that cause nothing, where these have the better BIC.
 
-        A column of numbers without children may be a `Gaussian`, or a `LogNormal` where all numbers are positive. Its
+        A column of numbers without children may be a `Gaussian`, a `LogNormal` where all numbers are positive, or a
+        `Poisson` where all are counts. Its
         intervals are uniform densities, so that both say how probable the numbers are. `rows` and `weights` are those
         that were discovered in.
 

@@ -110,21 +110,16 @@ class ExpectationStep:
     def _with_known_families(self) -> list[str]:
         """The nodes with plain tables that are observed in all incomplete rows, and so are their parents.
 
-        None where tests select tables, which may see them; states that densities depend on are needed as likelihoods.
+        None where tests select tables, which may see them.
         """
         nodes = relevant(self.structure, self.totals.seen) if self.incomplete else ()
         if any(self.structure.cpt(name).testing for name in nodes):
             return []
-        whole = {
-            parent for name in nodes if name in self.structure.continuous for parent in self.structure.parents(name)
-        }
         observed = set(self._observed)
         return [
             name
             for name in nodes
-            if observed.issuperset((name, *self.structure.parents(name)))
-            and name not in whole
-            and isinstance(self.structure.cpt(name), CPT)
+            if observed.issuperset((name, *self.structure.parents(name))) and isinstance(self.structure.cpt(name), CPT)
         ]
 
     @property

@@ -95,4 +95,5 @@ def warn_impossible(rows: NDArray[np.bool_], what: str) -> None:
     """One warning that counts the rows of impossible evidence, placed where the user called."""
     if rows.any() and not _QUIET.get():
         count = f"{int(rows.sum())} of {len(rows)} rows"
-        warn(f"the evidence of {count} has probability 0; {what}", ImpossibleEvidenceWarning)
+        why = "a 0 in some table rules it out; tables that are estimated with prior=1.0 have none"
+        warn(f"the evidence of {count} has probability 0; {what} ({why})", ImpossibleEvidenceWarning)

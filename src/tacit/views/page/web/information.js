@@ -43,7 +43,7 @@ class InformationPanel {
     const full = `A full bar would settle it: ${shown}. What would tell next to nothing is left out.`;
     if (lines.length) this.list.append(quiet("li", full));
     const dense = this.session.model.variables.filter(({ density }, i) => density && !this.session.evidence[i]).length;
-    if (dense) this.list.append(quiet("li", `Left out, too: ${dense} with numbers, which would tell what no finite sum says.`));
+    if (dense) this.list.append(quiet("li", `Left out, too: ${dense} whose values are numbers.`));
     const never = this.session.model.variables.filter(({ asked }) => !asked).length;
     if (never) this.list.append(quiet("li", `Left out, too: ${never} that cannot be observed, as the captions say.`));
   }

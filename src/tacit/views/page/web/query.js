@@ -16,6 +16,8 @@ class QueryBox {
     this.select.value = query;
     const { bins, density } = model.variables[query];
     this.list = density ? new NumbersView(this.session, query) : new StateList(this.session, query);
+    const tabs = density ? "The tabs below explain variables that have states" : "The tabs below explain it";
+    setText(document.getElementById("query-hint"), `${tabs}. Click a name to choose another.`);
     this.number = bins ? new NumberField(this.session, query) : null;
     const field = this.number ? [this.number.form] : [];
     document.getElementById("query-states").replaceChildren(...this.list.nodes, ...field);
