@@ -25,7 +25,8 @@ SEQUENCES, STEPS, TURNS = 1000, 100, 3
 ITERATIONS = {4: 20, 32: 5, 128: 2}  # of EM that are timed, after a first one, by the number of states
 BARS = {4: 1.0, 32: 5.0, 128: 10.0}  # by the number of states: how many times as fast
 INTRO = """`python -m bench densities_hmm` writes this page. Both programs answer in one process, in turns; figures are
-medians of 3 turns. hmmlearn runs with `implementation="scaling"`, which is several times as fast as its default."""
+medians of 3 turns, of processor time, of all threads together: others were using the machine, and slow some runs down
+more than others. hmmlearn runs with `implementation="scaling"`, which is several times as fast as its default."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +99,7 @@ def em() -> list[Section]:
     return [section]
 
 
-Way = Callable[[], tuple[float, float]]  # seconds, and what was found
+Way = Callable[[], tuple[float, float]]  # seconds of processor time, and what was found
 
 
 def _scorers(chain: GaussianChain) -> tuple[Way, Way]:
@@ -140,9 +141,9 @@ def _iteration(learn: Callable[[int], float], iterations: int) -> Way:
 
 
 def _timed(run: Callable[[], float]) -> tuple[float, float]:
-    start = time.perf_counter()
+    start = time.process_time()
     found = run()
-    return time.perf_counter() - start, found
+    return time.process_time() - start, found
 
 
 def _in_a_row(values: Floats) -> tuple[Floats, list[int]]:

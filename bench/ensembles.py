@@ -32,7 +32,7 @@ turns, on two cores, and ratios are medians of turns. The commit before ensemble
 AGREES, SHARE, NO_SLOWER = 1e-12, 0.5, 1.02
 NETWORK, DRAWS, ROWS, MANY, TURNS = "alarm", 1000, 1000, 10**6, 9
 ROUNDS = 5  # of turns with the older commit: the bar is less than the noise of one
-NETWORKS, QUERIES, CASES, LEVEL, FEW_ROWS = 200, 4, 2, 0.9, 100  # of the coverage
+NETWORKS, QUERIES, CASES, LEVEL, FEW_ROWS = 400, 2, 4, 0.9, 100  # of the coverage
 COVERAGE = {"draws": (0.88, 0.92), "delta": (0.85, 0.95)}
 
 
@@ -129,8 +129,8 @@ def held(net: tacit.Network, rows: int, rng: np.random.Generator) -> np.ndarray:
         # states that have nothing to do with the true tables, as the prior has
         evidence = {name: rng.integers(len(net.states(name)), size=CASES) for name in observed}
         state = int(rng.integers(len(net.states(query))))
-        truth = tacit.compile(net, query, observed, engine="numpy").posterior(evidence)[:, state]
-        tac = tacit.compile(found.network, query, observed, engine="tape")
+        tac = tacit.compile(net.learnable(), query, observed, engine="tape", effort="low")
+        truth = tac.posterior(evidence)[:, state]
         intervals = [tac.credible(evidence, ensemble, LEVEL, method) for method in COVERAGE]
         hits.append([(sure.low[:, state] <= truth) & (truth <= sure.high[:, state]) for sure in intervals])
     return np.concatenate(hits, axis=1).T

@@ -156,6 +156,17 @@ def test_values_end_after_their_last_use():
             assert not set(finished) & set(made.operations[later].inputs)
 
 
+def test_likelihoods_come_when_they_are_needed():
+    template = Network()
+    template.add("Z[0]", states=4)
+    template.add("x[0]", ["Z[0]"], cpt=tacit.Gaussian())
+    template.add("Z[1]", ["Z[0]"], 4)
+    template.add("x[1]", ["Z[1]"], cpt=tacit.Gaussian())
+    nets = [tacit.unroll(template, steps) for steps in (20, 40)]
+    programs = [tacit.compile(net, None, net.continuous).program for net in nets]
+    assert programs[0].cost.live == programs[1].cost.live
+
+
 def test_the_table_shows_every_step_and_the_costs():
     made = program(evidence=["A"], hard=["C"])
     lines = str(made).splitlines()

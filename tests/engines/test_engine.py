@@ -93,3 +93,15 @@ def test_what_learns_depends_on_the_size_alone(monkeypatch):
     assert choice.engine_for_many_passes(program, choice.LEARNED_ROWS) == "tape"
     monkeypatch.setattr(choice, "MAX_TAPE", program.cost.multiply_adds)
     assert choice.engine_for_many_passes(program, 1) == "numpy"
+
+
+@pytest.mark.parametrize(("states", "engine"), [(16, "tape"), (64, "numpy")])
+def test_what_learns_large_matrices_is_blas(states, engine):
+    template = tacit.Network()
+    template.add("Z[0]", states=states)
+    template.add("x[0]", ["Z[0]"], cpt=tacit.Gaussian())
+    template.add("Z[1]", ["Z[0]"], states)
+    template.add("x[1]", ["Z[1]"], cpt=tacit.Gaussian())
+    net = tacit.unroll(template, 50)
+    program = tacit.compile(net, None, [f"x[{i}]" for i in range(50)]).program
+    assert choice.engine_for_many_passes(program, 1000) == engine

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 
 import tacit
-from tacit import Ensemble, FormatError, NetworkError
+from tacit import Ensemble, FormatError, NetworkError, TacitError
 from tests.helpers import tries
 from tests.query.test_ensembles import ensembles
 
@@ -47,6 +47,14 @@ def test_other_files_are_refused(tmp_path):
     tacit.save(tacit.examples.abc(), tmp_path / "abc.json")
     with pytest.raises(FormatError, match=r"tacit\.load reads a network"):
         Ensemble.load(tmp_path / "abc.json")
+
+
+def test_files_of_networks_and_of_ensembles_are_told_apart(tmp_path):
+    with pytest.raises(TacitError, match=r"ensemble\.save\(path\) writes"):
+        tacit.save(estimated(), tmp_path / "draws.json")
+    estimated().save(tmp_path / "draws.npz")
+    with pytest.raises(FormatError, match=r"tacit\.Ensemble\.load reads"):
+        tacit.load(tmp_path / "draws.npz")
 
 
 def test_an_ensemble_of_another_structure_is_refused():

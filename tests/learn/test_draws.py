@@ -217,3 +217,12 @@ def test_a_number_of_draws_is_a_whole_one(n):
     net.add("A")
     with pytest.raises(TacitError, match="expected a number of networks, at least 1"):
         tacit.estimate(net, {"A": ["true"]}).draws(n)
+
+
+def test_a_seed_is_a_whole_number_or_none():
+    net = tacit.Network()
+    net.add("A")
+    found = tacit.estimate(net, {"A": ["true"]})
+    assert (found.draws(2, seed=None).parts["A", "table"] != found.draws(2, seed=None).parts["A", "table"]).all()
+    with pytest.raises(TacitError, match="seed is -1, expected a whole number"):
+        found.draws(2, seed=-1)

@@ -6,6 +6,7 @@ import pytest
 
 import tacit
 from tacit import CPT, Gaussian, LogNormal, Poisson, semantics
+from tacit.learn.estimating.moments import weighted
 from tests.helpers import close
 
 NAN = float("nan")
@@ -28,6 +29,16 @@ def classes(*leaves, states=3, prior=None):
 
 def estimate(net, rows, **options):
     return tacit.estimate(net, rows, progress=False, **options)
+
+
+def test_moments_keep_their_digits_far_from_the_other_numbers():
+    values = np.array([[-1e5, 1e5, 3.0, 3.0 + 2**-10, 3.0 - 2**-10]])
+    weights = np.array([[0.5, 0.25, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.5, 0.5], [0.0] * 5])
+    moments = weighted(values, weights)
+    assert moments.weight.tolist() == [0.75, 2.0, 0.0]
+    np.testing.assert_allclose(moments.mean[:2, 0], [-1e5 / 3, 3.0], rtol=1e-14)
+    scatter = [0.5 * (2e5 / 3) ** 2 + 0.25 * (4e5 / 3) ** 2, 2.0**-20]
+    np.testing.assert_allclose(moments.scatter[:2, 0, 0], scatter, rtol=1e-13)
 
 
 def test_complete_rows_give_the_numbers_of_gaussian_naive_bayes():

@@ -42,6 +42,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.engines", "tacit.engines.tape.tape_engine"),  # loads numba
     ("tacit.engines", "tacit.engines.arrays.torch_engine"),  # torch is optional
     ("tacit.engines.native.auto", "tacit.engines.tape.tape_engine"),  # loads numba
+    ("tacit.engines.native.normal_code", "tacit.engines.native.llvm"),  # loads llvmlite
     ("tacit.engines.circuit.circuit", "tacit.engines.circuit.circuit_tape"),  # loads numba
     ("tacit.base.jit", "tacit.base.jit.cached_njit"),  # loads numba
     ("tacit.learn.fitting.objective", "tacit.learn.fitting.loss_kernels"),  # loads numba

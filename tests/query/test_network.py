@@ -224,6 +224,14 @@ def test_with_cpts_replaces_only_what_is_given(net):
         net.with_cpts({"A": [0.5, 0.25, 0.25]})
 
 
+def test_with_cpts_leaves_states_and_numbers_what_they_are(net):
+    net.add("x", ["A"], cpt=tacit.Gaussian([0.0, 1.0], 1.0))
+    with pytest.raises(NetworkError, match="node 'x' has a density, and a list cannot take its place"):
+        net.with_cpts({"x": [0.5, 0.5]})
+    with pytest.raises(NetworkError, match="node 'A' has states, and a Gaussian has numbers"):
+        net.with_cpts({"A": tacit.Gaussian(0.0, 1.0)})
+
+
 def test_with_gamma_changes_every_testing_node_and_nothing_else():
     net = examples.diamond()
     soft = net.with_gamma(8)

@@ -167,13 +167,23 @@ class Builder:
         self.sizes[axis] = size
         return axis
 
+    def _in_order(self, used: Iterable[int]) -> list[int]:
+        """Operations as they were made, but densities just before what reads them: few of these large ones live."""
+        reader: dict[int, int] = {}
+        for i in sorted(used):
+            for j in self.operations[i].inputs:
+                reader.setdefault(j, i)
+        numbered = [(i, self.operations[i]) for i in used]
+        late = {i: reader.get(i, i) for i, op in numbered if isinstance(op, ops.Likelihood) and op.of_density}
+        return sorted(used, key=lambda i: (late.get(i, i), i))
+
     def finish(self, question: Question, joint: int, fixed: Iterable[str], traced: bool) -> Program:
         """The program that computes `joint` and what the selections need, without operations nobody uses."""
         used = {joint, *(selection.marginal for selection in self.selections.values())}
         for i, operation in reversed(list(enumerate(self.operations))):
             if i in used or isinstance(operation, ops.Select):
                 used.update((i, *operation.inputs))
-        place = {old: new for new, old in enumerate(sorted(used))}
+        place = {old: new for new, old in enumerate(self._in_order(used))}
         used_operations: list[Any] = [self.operations[i] for i in place]
         operations = tuple(
             replace(op, inputs=tuple(place[j] for j in op.inputs)) if op.inputs else op for op in used_operations

@@ -150,6 +150,12 @@ class Program:
         return self.operations[i].multiply_adds(self.setting(i))
 
     @cached_property
+    def largest_product(self) -> int:
+        """The most multiply-adds that one contraction takes for a row."""
+        products = (i for i in range(len(self)) if self.batched[i] and isinstance(self.operations[i], ops.Contract))
+        return max(map(self.multiply_adds, products), default=0)
+
+    @cached_property
     def cost(self) -> Cost:
         """What one row costs, and what is computed once for all rows."""
         every = range(len(self))

@@ -12,6 +12,7 @@ from tacit.compiler.program import Program
 from tacit.engines.arrays.numpy_engine import NumpyEngine
 from tacit.engines.choice import MAX_GENERATED, choose, engine_for_many_passes, for_learning, permitted
 from tacit.engines.engine import Engine, Slopes, Tables
+from tacit.engines.native.normal_code import NormalCode
 
 __all__ = ["ENGINES", "build", "check", "choose", "engine_for_many_passes", "for_learning"]
 
@@ -62,5 +63,7 @@ def build(
             built: Engine = TorchEngine(*numbers)
         else:
             built = NumpyEngine(*numbers)
+            if machine.can_run_code():
+                built.find_shares = NormalCode()
     built.threads = threads
     return built

@@ -18,6 +18,8 @@ TAPE_TERM = 0.15e-9
 EINSUM_TERM, MATMUL_TERM, SINGLE_TERM = 1.0e-9, 0.08e-9, 20e-9
 NUMPY_ELEMENT, NUMPY_OPERATION = 2.0e-9, 10e-6
 BLAS_TABLE = 2**14  # entries of a table from which BLAS is worth its threads, which wait for each other on busy cores
+LEARNED_TABLE = 2**10  # the same with many rows, for which one thread is enough
+LEARNED_TERM, PASSES = 1.0e-9, 3  # of the tape, forward twice and in reverse; how many forward passes of NumPy that is
 MAX_TAPE_LIVE = 2_000_000  # entries put out, or alive at one time: a tile of the tape holds at least 64 rows of each
 LEARNED_ROWS = 5000  # from which learning, with its hundreds of passes, repays code
 QUICKLY_GENERATED = 2000  # multiply-adds per row up to which its code takes a second or so to compile, for any rows
@@ -55,7 +57,8 @@ def for_learning(engine: str, program: Program, rows: int) -> str:
 def engine_for_many_passes(program: Program, rows: int) -> str:
     """The engine for many passes over so many rows, which must be repeatable: it depends on the size alone.
 
-    Few rows of a large program are interpreted: they would not repay code.
+    Few rows of a large program would not repay code: they are interpreted, or, if it is matrix products above all, run
+    by BLAS.
     """
     work = program.cost.multiply_adds
     if choose(program) != "tape" or work > MAX_TAPE / 2 or not machine.can_run_code():
@@ -65,7 +68,11 @@ def engine_for_many_passes(program: Program, rows: int) -> str:
         from tacit.engines.native.llvm import can_compile
 
         worth = can_compile()
-    return "native" if worth else "tape"
+    if worth:
+        return "native"
+    # derivatives of a matrix product are two more of them
+    by_numpy = PASSES * numpy_seconds(program, LEARNED_TABLE)
+    return "numpy" if by_numpy < LEARNED_TERM * work else "tape"
 
 
 def _has_gpu() -> bool:
@@ -84,15 +91,15 @@ def choose(program: Program) -> str:
     return "tape" if TAPE_TERM * cost.multiply_adds <= numpy_seconds(program) else "numpy"
 
 
-def numpy_seconds(program: Program) -> float:
-    """The expected time of one row with NumPy: matrix products run at the speed of BLAS, the rest does not."""
+def numpy_seconds(program: Program, least: int = BLAS_TABLE) -> float:
+    """The expected time of one row with NumPy: products by tables of `least` entries run at the speed of BLAS."""
     seconds = NUMPY_ELEMENT * program.cost.elements
     for i, operation in enumerate(program):
         if program.batched[i] and isinstance(operation, Contract):
             setting = program.setting(i)
             tables = [setting.size(axes) for axes, rows in zip(setting.axes, setting.batched, strict=True) if not rows]
             matrix = len(tables) == 1 and AxisRoles.of(setting, operation.axes).is_matrix
-            fast = matrix and tables[0] >= BLAS_TABLE
+            fast = matrix and tables[0] >= least
             seconds += (MATMUL_TERM if fast else EINSUM_TERM) * program.multiply_adds(i)
         elif program.batched[i] and isinstance(operation, Structured):
             seconds += SINGLE_TERM * program.multiply_adds(i)

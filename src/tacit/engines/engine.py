@@ -160,17 +160,19 @@ class Engine(ABC):
 
         The second result are the rows that were computed again, for `gradients`.
         """
-        results, lost = self.attempt(columns, rows), lost_rows(columns, rows)
-        if results.imprecise is not None:
-            lost = results.imprecise if lost is None else lost | results.imprecise
-        if lost is None or not lost.any():
-            return results, np.empty(0, dtype=np.intp)
-        with np.errstate(divide="ignore"):
-            trusted: NDArray[np.bool_] = np.log2(results.joint.min(axis=0)) + results.exponent >= least
-        imprecise = np.flatnonzero(lost & ~trusted)
+        results = self.attempt(columns, rows)
+        imprecise = untrusted(columns, results, least)
         if imprecise.size:
             results = results.with_rows_replaced(imprecise, self.fallback.run(take(columns, imprecise), len(imprecise)))
         return results, imprecise
+
+    def trusting_gradients(
+        self, columns: Columns, rows: int, least: int, seed_of: Callable[[Results], Array]
+    ) -> tuple[Results, Gradients]:
+        """A run as by `run_trusting`, and derivatives, given those by its mantissas, with weights held constant."""
+        results, imprecise = self.run_trusting(columns, rows, least)
+        seeds = seed_of(results)
+        return results, self.gradients(columns, rows, seeds, results.exponent, False, imprecise)
 
     def posterior(self, columns: Columns, rows: int) -> Array:
         """P*(q) of some rows: (rows, states); NaN where the evidence has probability zero."""
@@ -389,6 +391,18 @@ class Packed:
         if self.places is not None:
             rows = self.places if rows is None else self.places[rows]
         return self.columns if rows is None else take(self.columns, rows)
+
+
+def untrusted(columns: Columns, results: Results, least: int) -> NDArray[np.intp]:
+    """The rows that are in doubt and have no joint of 2**`least` and more, beside which a loss counts for nothing."""
+    lost = lost_rows(columns, len(results.exponent))
+    if results.imprecise is not None:
+        lost = results.imprecise if lost is None else lost | results.imprecise
+    if lost is None or not lost.any():
+        return np.empty(0, dtype=np.intp)
+    with np.errstate(divide="ignore"):
+        trusted: NDArray[np.bool_] = np.log2(results.joint.min(axis=0)) + results.exponent >= least
+    return np.flatnonzero(lost & ~trusted)
 
 
 def rows_too_small(columns: Columns, rows: int, dtype: np.dtype[np.floating]) -> NDArray[np.bool_]:

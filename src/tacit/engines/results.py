@@ -120,6 +120,7 @@ class Gradients:
     tables: dict[tuple[str, str], Floats]
     slopes: dict[str, float]
     likelihoods: dict[str, Array]
+    by_log: frozenset[str] = frozenset()  # continuous variables whose derivatives are by the logarithms already
 
     @property
     def finite(self) -> bool:
@@ -128,7 +129,8 @@ class Gradients:
 
     def by_logs(self, columns: Mapping[str, Column]) -> Gradients:
         """With derivatives by log-densities in place of those by densities, which may leave the range of floats."""
-        numbers = [column for column in density_columns(columns) if column.variable.name in self.likelihoods]
+        waiting = self.likelihoods.keys() - self.by_log
+        numbers = [column for column in density_columns(columns) if column.variable.name in waiting]
         if not numbers:
             return self
         likelihoods = dict(self.likelihoods)

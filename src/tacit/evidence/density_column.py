@@ -8,7 +8,7 @@ and engines with an exponent for every number ask for the densities `with_expone
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard
 
@@ -32,12 +32,22 @@ LOG_SMALLEST = math.log(np.finfo(np.float64).smallest_normal)
 MAX_PLAIN_LOG = 128.0  # beyond it, the roundings of several logarithms may show in the 13th digit of a probability
 
 
-class _Scaled(NamedTuple):
-    """The densities of some rows, (components, rows), divided by exp(`scale`), and the rows where some underflow."""
+class Shares(NamedTuple):
+    """Densities divided by the largest of each row (components, rows), and the logarithms (rows,) of that largest one
+    and of the least; what is below exp(`LOG_SMALLEST`) need not be right."""
 
     likelihoods: Floats
+    top: Floats
+    low: Floats
+
+
+class _OfRows(NamedTuple):
+    """What is known of the densities of each row (rows,): the logarithm of what they were divided by, whether one of
+    them underflows, and the logarithm (base 2) of the least one that is not 0."""
+
     scale: Floats
     lost: Mask
+    floor: Floats
 
 
 class DensityColumn(Column):
@@ -50,6 +60,8 @@ class DensityColumn(Column):
         self, variable: Variable, values: Floats, density: AnyDensity | None = None, numbers: Numbers | None = None
     ) -> None:
         self.values, self.density = values, density
+        self._kept: Floats | None = None  # the likelihoods, once they are worked out for more than one use
+        self._known: _OfRows | None = None
         super().__init__(variable, numbers=numbers)
 
     @property
@@ -57,22 +69,27 @@ class DensityColumn(Column):
         return len(self.values)
 
     def source(self) -> ColumnArray:
-        return ColumnArray(Kind.NORMALISED, self._scaled.likelihoods)
+        return ColumnArray(Kind.NORMALISED, self.likelihoods())
 
     @property
     def soft(self) -> Floats:
         """Likelihoods (components, rows) of the joint states of the parents; the largest of a row is 1."""
-        return self._scaled.likelihoods
+        return self.likelihoods()
 
     @property
     def scale(self) -> Floats:
         """The logarithms (rows,) of what the densities of each row were divided by."""
-        return self._scaled.scale
+        return self._of_rows.scale
 
     @property
     def lost(self) -> Mask:
         """The rows (rows,) in which a density underflows beside the largest one."""
-        return self._scaled.lost
+        return self._of_rows.lost
+
+    @property
+    def floor(self) -> Floats:
+        """The logarithms (base 2) of the least likelihood of each row that is not 0: (rows,)."""
+        return self._of_rows.floor
 
     @property
     def fully_observed(self) -> bool:
@@ -119,6 +136,25 @@ class DensityColumn(Column):
         column_bound.index = self.index
         return column_bound
 
+    def likelihoods(self, keep: bool = True, find: FindShares | None = None) -> Floats:
+        """Likelihoods (components, rows). Those that nobody will ask for again need not be kept, which takes memory.
+
+        `find` may be a faster way to work them out.
+        """
+        if self._kept is not None:
+            return self._kept
+        likelihoods, self._known = (find and self._found(find)) or self._worked_out()
+        if keep:
+            self._kept = likelihoods
+        return likelihoods
+
+    @property
+    def _of_rows(self) -> _OfRows:
+        if self._known is None:
+            self.likelihoods()
+        assert self._known is not None
+        return self._known
+
     def _impossible(self, rows: NDArray[np.intp], reason: str) -> EvidenceError:
         """The error about all numbers of some rows that the density cannot have."""
         errors = []
@@ -132,9 +168,6 @@ class DensityColumn(Column):
             errors.append(error.indexed(self.index))
         return errors[0].changed(others=errors[1:])
 
-    def likelihoods(self) -> Floats:
-        return self._scaled.likelihoods
-
     def certain_codes(self) -> Codes:
         problem = "is continuous, and its numbers index no tables; name it in evidence= in place of hard="
         raise EvidenceError(problem, variable=self.variable.name)
@@ -144,27 +177,38 @@ class DensityColumn(Column):
         """What the densities of these numbers are made of, if they are normal: see `normal.normal_terms`."""
         return None if self.density is None else self.density.normal_terms()
 
-    @cached_property
-    def _scaled(self) -> _Scaled:
+    def _found(self, find: FindShares) -> tuple[Floats, _OfRows] | None:
+        """The densities, if none of them underflows, and no logarithm is so large that its roundings show."""
+        shares = find(self)
+        if shares is None:
+            return None
+        likelihoods, top, low = shares
+        plain = low.min(initial=0.0) >= LOG_SMALLEST and np.abs(top).max(initial=0.0) <= MAX_PLAIN_LOG
+        return (likelihoods, _OfRows(top, np.zeros(len(top), dtype=np.bool_), low / LOG_2.high)) if plain else None
+
+    def _worked_out(self) -> tuple[Floats, _OfRows]:
+        """The densities (components, rows), divided by the largest of each row."""
         assert self.density is not None, "numbers have likelihoods only beside a density"
         logs = self.density.logs_by_component(self.values)
         top = _tops(logs)
         logs -= top
-        small = logs.min(initial=0.0) < LOG_SMALLEST  # a quick look, which is enough for most rows
-        lost = np.zeros(len(top), dtype=np.bool_)
-        if small:
-            lost |= ((logs < LOG_SMALLEST) & (logs > -np.inf)).any(axis=0)
         rough = np.flatnonzero(np.abs(top) > MAX_PLAIN_LOG)
         if rough.size:
             differences, tops = _differences(self.density.exact_logs(self.values[rough]))
             logs[:, rough], top[rough] = differences.high, tops
+        least, lost = logs.min(axis=0, initial=0.0), np.zeros(len(top), dtype=np.bool_)
+        small = least.min(initial=0.0) < LOG_SMALLEST  # a quick look, which is enough for most rows
+        if small:
+            normal = logs >= LOG_SMALLEST
+            lost |= (~normal & (logs > -np.inf)).any(axis=0)
+            least = logs.min(axis=0, initial=0.0, where=normal)
         with np.errstate(under="ignore"):
             likelihoods = np.exp(logs, out=logs)
         if rough.size:
             likelihoods[:, rough] *= 1.0 + differences.low
         if small:
             likelihoods[likelihoods < np.finfo(np.float64).smallest_normal] = 0.0  # which keeps products fast
-        return _Scaled(likelihoods, top, lost)
+        return likelihoods, _OfRows(top, lost, least / LOG_2.high)
 
     def with_exponents(self) -> tuple[Floats, NDArray[np.int64]]:
         """The likelihoods as mantissas (components, rows) and the powers of two that they are multiplied by."""
@@ -176,6 +220,9 @@ class DensityColumn(Column):
         rest = Twofold(high, np.where(possible, differences.low, 0.0)) - LOG_2 * power
         mantissas = np.where(possible, np.exp(rest.high) * (1.0 + rest.low), 0.0)
         return mantissas, power.astype(np.int64)
+
+
+FindShares = Callable[[DensityColumn], Shares | None]  # None where it does not know
 
 
 def _tops(logs: Floats) -> Floats:

@@ -15,6 +15,7 @@ from tacit.io.formats import bif, ergo, hugin, json, netica, samiam, uai, xmlbif
 from tacit.io.parsing.content import read_bytes, suffix_of, write_text
 from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
+from tacit.query.ensemble import Ensemble
 from tacit.query.network import Network
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ _FORMATS: dict[str, _Format] = {
     ".erg": ergo,
     ".json": json,
 }
+ZIP = b"PK\x03\x04"
 _EVIDENCE = {".inst": samiam.parse_evidence, ".evid": uai.parse_evidence}  # of SamIam, and of the UAI competitions
 # how files of the formats begin, after spaces, a byte-order mark and comments
 _BEFORE = rb"(?:\xef\xbb\xbf)?(?>\s|//[^\n]*\n|/\*.*?\*/|%[^\n]*\n)*+"  # without going back: it may be hostile
@@ -109,6 +111,8 @@ def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
         if format is not uai:
             raise FormatError("a FactorGraph can only be written as .uai: other formats hold Bayesian networks")
         return uai.compose(net)
+    if isinstance(net, Ensemble):
+        raise TacitError(f"cannot {do} an Ensemble here, only a Network; ensemble.save(path) writes a file of its own")
     if not isinstance(net, Network):
         raise TacitError(f"cannot {do} a {type(net).__name__}; expected a Network")
     for name in net.value_nodes if format is not json else ():
@@ -144,6 +148,8 @@ def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network | FactorGr
     try:
         return format.parse(data, os.fspath(path))
     except FormatError as error:
+        if data.startswith(ZIP):
+            raise FormatError(f"{error}; it is no network: tacit.Ensemble.load reads the .npz of an ensemble") from None
         other = next((suffix for suffix, start in _STARTS.items() if start.match(data)), None)
         if other is None or _FORMATS[other] is format:
             raise

@@ -140,7 +140,13 @@ class Model(Graph):
         parents = self._known_parents(name, parents)
         if not parents and isinstance(cpt, AnyCPT):
             parents = self._known_parents(name, cpt.implied_parents() or ())
-        above = [self._nodes[p].variable for p in parents]
+        self._insert(self._node(own, parents, cpt, testing, gamma, tie))
+
+    def _node(
+        self, own: Variable, parents: tuple[str, ...], cpt: Any, testing: bool, gamma: float | None, tie: str | None
+    ) -> Node:
+        """A node of checked names, whose CPT is checked now."""
+        name, above = own.name, [self._nodes[p].variable for p in parents]
         try:
             bound = _as_cpt(cpt, own, above, testing, gamma, tie).bind(own, above)
         except TableError as error:  # once more, with names in place of numbers
@@ -150,7 +156,7 @@ class Model(Graph):
             raise NetworkError(f"node {name!r}: {error.part}{place} {verb}{error.problem}") from None
         except (NetworkError, TooLargeError) as error:
             raise type(error)(f"node {name!r}: {error}") from None
-        self._insert(Node(own, parents, bound.named(own, above)))
+        return Node(own, parents, bound.named(own, above))
 
     def _add_density(
         self,
@@ -173,6 +179,11 @@ class Model(Graph):
         if testing or tie is not None:
             remedy = f"write {type(density).__name__}(..., tie={tie!r})" if tie else "only tables can be selected"
             raise NetworkError(f"node {own.name!r} has a density, which takes no testing=, gamma= or tie=; {remedy}")
+        self._insert(self._density_node(own, above, density))
+
+    @staticmethod
+    def _density_node(own: Variable, above: Sequence[Variable], density: AnyDensity) -> Node:
+        """A node of checked names, whose density is checked now."""
         if density.dimension != len(own.columns):
             given = f"a {type(density).__name__} of {plural(density.dimension, 'column')}"
             raise NetworkError(f"node {own.name!r} names {plural(len(own.columns), 'column')}, but its CPT is {given}")
@@ -185,7 +196,7 @@ class Model(Graph):
             raise NetworkError(f"node {own.name!r}: {error.part}{place} is wrong: {error.problem}") from None
         except NetworkError as error:
             raise NetworkError(f"node {own.name!r}: {error}") from None
-        self._insert(Node(own, tuple(v.name for v in above), bound.named(own, above)))
+        return Node(own, tuple(v.name for v in above), bound.named(own, above))
 
     def value(self, name: str, parents: Iterable[str], table: Any) -> None:
         """Add a value node: what each joint state of its parents is worth, in any unit, the same for all value nodes.
@@ -281,13 +292,7 @@ class Model(Graph):
             self.node(name)
         copy = self.empty_copy()
         for name, node in self._nodes.items():
-            if name in cpts and node.variable.continuous:
-                copy.add(node.variable.columns, node.parents, cpt=cpts[name])
-            elif name in cpts:
-                tie = None if isinstance(cpts[name], AnyCPT) else node.cpt.tie
-                copy.add(name, node.parents, node.variable.states, cpts[name], tie=tie, bins=node.variable.bins)
-            else:
-                copy._insert(node)
+            copy._insert(copy._changed(node, cpts[name]) if name in cpts else node)
         copy._values |= self._values
         for tie, names in self.ties.items():
             kept = [name for name in names if copy.cpt(name).tie == tie]
@@ -296,6 +301,20 @@ class Model(Graph):
                 problem = f"node {left[0]!r} would leave the tie {tie!r}, which node {kept[0]!r} keeps"
                 raise NetworkError(f"{problem}; give tie={tie!r} to both, or change all nodes of the tie")
         return copy
+
+    def _changed(self, node: Node, cpt: AnyCPT | Any) -> Node:
+        """A node with another CPT, of which all that stays was checked before."""
+        own, above = node.variable, [self._nodes[parent].variable for parent in node.parents]
+        if own.continuous:
+            if not isinstance(cpt, AnyDensity):
+                kind = type(cpt).__name__
+                raise NetworkError(f"node {own.name!r} has a density, and a {kind} cannot take its place")
+            return self._density_node(own, above, cpt)
+        if isinstance(cpt, AnyDensity):
+            raise NetworkError(f"node {own.name!r} has states, and a {type(cpt).__name__} has numbers")
+        implied = cpt.implied_parents() if isinstance(cpt, AnyCPT) and not node.parents else None
+        parents = self._known_parents(own.name, implied) if implied else node.parents
+        return self._node(own, parents, cpt, False, None, None if isinstance(cpt, AnyCPT) else node.cpt.tie)
 
     def with_gamma(self, gamma: float | None) -> Self:
         """A copy whose testing nodes are selected with slope `gamma` (`None`: by hard tests)."""

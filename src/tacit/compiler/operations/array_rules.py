@@ -48,6 +48,9 @@ class Frame(Protocol):
     def likelihood(self, variable: str) -> Array | None:
         """The likelihoods of a variable's states, (states, rows), of any type; None where there is no evidence."""
 
+    def likelihood_floor(self, variable: str) -> Any:
+        """The bound of the likelihoods, if it is known before they are looked at."""
+
     def place(self, variables: Axes, cards: Sequence[int]) -> Array:
         """The observed states of some variables as one index, the last fastest: (rows,)."""
 

@@ -1,7 +1,8 @@
 """Products that are summed: the one operation that does arithmetic on tables.
 
 There are several algorithms for it, all planned from `AxisRoles`; which one suits is the choice of the array library.
-Those that NumPy takes, "matrix" (without axes that are kept) and "einsum", also have their reverse; torch has its own.
+Those that NumPy takes, "product", "matrix" (without axes that are kept) and "einsum", also have their reverse; torch
+has its own.
 """
 
 from __future__ import annotations
@@ -114,6 +115,11 @@ class AxisRoles(NamedTuple):
         """Whether the contraction is one matrix product and nothing else."""
         return bool(self.summed) and not self.kept and not self.lone
 
+    @property
+    def is_product(self) -> bool:
+        """Whether two values with rows and the same axes are multiplied entry by entry."""
+        return all(self.setting.batched) and self.a == self.b == self.out
+
 
 class _Contraction(ArrayStep):
     """Any algorithm: exponents add up, and so do the bounds of what is multiplied."""
@@ -186,6 +192,22 @@ def _subscripts(axes: Sequence[Axes], batched: Sequence[bool], out: Axes) -> str
     letters = {a: ascii_letters[i + 1] for i, a in enumerate(dict.fromkeys(a for own in axes for a in own))}
     terms = ["".join(letters[a] for a in own) + "a" * rows for own, rows in zip(axes, batched, strict=True)]
     return ",".join(terms) + "->" + "".join(letters[a] for a in out) + "a" * any(batched)
+
+
+class _Product(_Contraction):
+    """Two values of the same shape, entry by entry; one of a single row speaks for as many as the other has."""
+
+    def _plan(self, roles: AxisRoles, setting: Setting) -> None:
+        assert roles.is_product
+
+    def _multiplied(self, frame: Frame) -> Array:
+        a, b = (frame.values[i].array for i in self._inputs)
+        return a * b
+
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+        a, b = self._inputs
+        backward.add(a, adjoint * backward.frame.values[b].array)
+        backward.add(b, adjoint * backward.frame.values[a].array)
 
 
 class _Largest(_Contraction):
@@ -314,6 +336,7 @@ class _RowProducts(_Contraction):
 
 _ALGORITHMS: Mapping[str, type[_Contraction]] = {
     "alone": _Alone,
+    "product": _Product,
     "einsum": _Einsum,
     "largest": _Largest,
     "spread": _Spread,

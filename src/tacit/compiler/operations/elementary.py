@@ -111,7 +111,8 @@ class _LikelihoodStep(ArrayStep):
         own = self._xp.cast(array)
         if len(self._shape) != 1:  # of the joint states of a density's parents, or of a family
             own = self._xp.reshape(own, (*self._shape, -1))
-        return Value(own, floor=self._xp.likelihood_floor(array))
+        floor = frame.likelihood_floor(self._variable)
+        return Value(own, floor=self._xp.likelihood_floor(array) if floor is None else floor)
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
         """The derivative by the evidence stays where it is."""

@@ -15,7 +15,7 @@ from tacit.compiler.operations.array_rules import Value
 from tacit.engines.arrays.evaluation import ArrayEvaluation, Steps
 from tacit.engines.arrays.numpy_arrays import as_floats
 from tacit.engines.arrays.traceback import descend
-from tacit.engines.engine import Columns, Engine
+from tacit.engines.engine import Columns, Engine, untrusted
 from tacit.engines.results import Array, Decided, Descent, Gradients, Results, Reverse
 
 T = TypeVar("T")
@@ -73,6 +73,19 @@ class ArrayEngine(Engine):
         value, seeds = seed_of(results.joint)
         gradients = backward(seeds)
         return value, gradients if gradients.finite else self.gradients(columns, rows, seeds, results.exponent)
+
+    @in_own_threads
+    def trusting_gradients(
+        self, columns: Columns, rows: int, least: int, seed_of: Callable[[Results], Array]
+    ) -> tuple[Results, Gradients]:
+        """With one forward pass, where all rows can be trusted."""
+        results, backward = self._differentiable(columns, rows, through_selection=False)
+        if not untrusted(columns, results, least).size:
+            by_joint = np.broadcast_to(seed_of(results), (self.program.outputs, rows))
+            gradients = backward(by_joint)
+            if gradients.finite:
+                return results, gradients.by_logs(columns)
+        return super().trusting_gradients(columns, rows, least, seed_of)
 
     @in_own_threads
     def attempt_descent(self, columns: Columns, rows: int, draws: Floats | None) -> Descent:

@@ -89,7 +89,7 @@ class ByRow(NumpyEngine):
                 pause()
                 adjoints = self._adjoints(frame, np.eye(len(joint))[state][:, None] * inverse)
                 by_table.append(adjoints.by_table(self._sources.values, [rows]))
-                by_log.append({node: adjoints.by_log(i, rows) for node, i in observed.items()})
+                by_log.append({node: _doubles(adjoints.by_likelihood(i, rows)) for node, i in observed.items()})
         found = Derivatives(joint * inverse, _stacked(by_table), _stacked(by_log))
         doubtful = self.doubtful(columns, results)
         lost = ~found.finite() if doubtful is None else doubtful | ~found.finite()
@@ -116,6 +116,10 @@ class ByRow(NumpyEngine):
 
     def make_fallback(self) -> ByRow:
         return WideByRow(self.program, self.parameters, self.gammas)
+
+
+def _doubles(array: Array) -> Floats:
+    return array.astype(np.float64, copy=False)
 
 
 def _stacked(by_state: list[dict[K, Floats]]) -> dict[K, Floats]:

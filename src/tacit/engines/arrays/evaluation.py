@@ -50,6 +50,7 @@ class Sources(NamedTuple):
     states: Callable[[str], Array] | None = None
     table_floor: Callable[[ArrayEvaluation, int], Any] | None = None
     through: bool = True
+    known_floor: Callable[[str], Any] = lambda variable: None  # of likelihoods, before they are looked at
 
 
 class ArrayEvaluation:
@@ -57,8 +58,8 @@ class ArrayEvaluation:
 
     def __init__(self, steps: Steps, tables: Fixed, sources: Sources) -> None:
         self.steps, self.tables, self.values = steps, tables, dict(tables.values)
-        self.table, gammas, self.likelihood, self._states, self._table_floor, self.through = sources
-        self.gamma = gammas.__getitem__
+        self.table, gammas, self.likelihood, self._states, self._table_floor, self.through, known_floor = sources
+        self.gamma, self.likelihood_floor = gammas.__getitem__, known_floor
         self._places: dict[Axes, Array] = {}
 
     def place(self, variables: Axes, cards: Sequence[int]) -> Array:

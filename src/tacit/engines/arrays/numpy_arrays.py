@@ -17,7 +17,7 @@ from tacit.compiler.operations.axes import Ids, Mask
 from tacit.compiler.operations.contract import AxisRoles
 from tacit.engines.arrays.wide import Wide
 from tacit.evidence.column import Column
-from tacit.evidence.density_column import DensityColumn
+from tacit.evidence.density_column import DensityColumn, FindShares
 
 Array = Any  # of NumPy, or Wide
 SMALLEST_SUBNORMAL = np.finfo(np.float64).smallest_subnormal  # says that a number is too small, as 0 would not
@@ -43,9 +43,13 @@ class PlainArrays(ArrayLibrary):
     def ones(self, states: int) -> Array:
         return np.ones((states, 1), dtype=self.dtype)
 
-    def likelihoods_of(self, column: Column) -> Array:
-        """The likelihoods (states, rows) of a column of evidence."""
-        return column.likelihoods()
+    def likelihoods_of(self, column: Column, keep: bool, find: FindShares | None) -> Array:
+        """The likelihoods (states, rows) of a column of evidence: see `DensityColumn.likelihoods`."""
+        return column.likelihoods(keep, find) if isinstance(column, DensityColumn) else column.likelihoods()
+
+    def known_floor(self, column: Column) -> Floats | None:
+        """The bound of the likelihoods of a column that knows it."""
+        return None
 
     def cast(self, array: Array) -> Array:
         return array.astype(self.dtype, copy=False)
@@ -109,11 +113,18 @@ class PlainArrays(ArrayLibrary):
 
     def algorithm(self, layout: AxisRoles | None, tables: int) -> str:
         """A table times a batch is a matrix product, if it is nothing else; einsum can do the rest."""
+        if layout is not None and layout.is_product:
+            return "product"
         return "matrix" if layout is not None and tables == 1 and layout.is_matrix else "einsum"
 
 
 class NumpyArrays(PlainArrays):
     """Arrays of one type of floats, with bounds of how small their entries can be."""
+
+    def known_floor(self, column: Column) -> Floats | None:
+        if not isinstance(column, DensityColumn):
+            return None
+        return np.where(column.floor < self.limit, -np.inf, column.floor)
 
     def likelihood_floor(self, array: Array) -> Floats:
         floor = lowest(array)
@@ -175,7 +186,10 @@ class WideArrays(NumpyArrays):
         super().__init__(dtype)
         self.limit = -np.inf
 
-    def likelihoods_of(self, column: Column) -> Array:
+    def known_floor(self, column: Column) -> None:
+        return None
+
+    def likelihoods_of(self, column: Column, keep: bool, find: FindShares | None) -> Array:
         """Densities have a range that floats do not."""
         if isinstance(column, DensityColumn):
             return Wide.of(*column.with_exponents())
@@ -201,7 +215,9 @@ def lowest(array: Array) -> Floats:
     if isinstance(array, Wide):
         return np.zeros(1)
     flat = array.reshape(-1, array.shape[-1])
-    smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
+    smallest = flat.min(axis=0, initial=1.0)  # a quick look, which is enough where there is no 0
+    if not (smallest > 0).all():
+        smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
     return np.asarray(np.log2(smallest, dtype=np.float64))
 
 

@@ -8,6 +8,7 @@ tells where numbers may have become too small for floats: such rows are computed
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from copy import copy
 from functools import cached_property
 from typing import Any
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tacit.base.floats import Floats
 from tacit.base.machine import in_own_threads, limited
-from tacit.compiler.operations import Add, Contract, Select, Structured
+from tacit.compiler.operations import Add, Select, Structured
 from tacit.compiler.operations.array_rules import Value
 from tacit.compiler.program import Program
 from tacit.engines.arrays.array_engine import ArrayEngine, Backward
@@ -26,10 +27,15 @@ from tacit.engines.arrays.numpy_arrays import NumpyArrays, WideArrays, lowest
 from tacit.engines.arrays.reverse import ByParameter, gradients, parameter_gradients
 from tacit.engines.arrays.structured_traceback import Tracing
 from tacit.engines.arrays.wide import Wide
-from tacit.engines.engine import CHUNK_ELEMENTS, GRADIENT_ELEMENTS, Columns, Engine, Slopes, Tables, rows_within
+from tacit.engines.engine import CHUNK_ELEMENTS, MAX_CHUNK, Columns, Engine, Slopes, Tables, rows_within
 from tacit.engines.results import Array, Decided, Descent, Gradients, Results
-from tacit.evidence.column import blocks
+from tacit.evidence.column import Column, blocks
+from tacit.evidence.density_column import FindShares
 
+# Entries of a value up to which it stays in the cache of a core, and its memory is used again, not returned to the
+# system; fewer rows than that are not worth what NumPy takes for each call.
+VALUE_ELEMENTS, MIN_CHUNK = 2**15, 2**8
+GRADIENT_ELEMENTS = 2**24  # entries kept for a backward pass: 128 megabytes
 THREADED_PRODUCT = 2**26  # multiply-adds, milliseconds, from which a product is worth the threads of BLAS
 
 
@@ -37,11 +43,14 @@ class NumpyEngine(ArrayEngine):
     """A program with its numbers. `gammas` gives the slope of each testing node, None for hard tests."""
 
     arrays: type[NumpyArrays] = NumpyArrays
+    find_shares: FindShares | None = None  # a faster way to work out densities, if there is one
 
     def __init__(self, program: Program, parameters: Tables, gammas: Slopes, dtype: str = "float64") -> None:
         self.program, self.dtype, self._numpy_dtype = program, np.dtype(dtype), np.dtype(dtype)
-        self.chunk = rows_within(CHUNK_ELEMENTS, program.cost.live)
-        self.gradient_chunk = rows_within(GRADIENT_ELEMENTS, program.cost.elements)
+        each = program.cost.elements // max(1, sum(program.batched))  # of a value, in the mean
+        most = min(MAX_CHUNK, max(MIN_CHUNK, VALUE_ELEMENTS // max(1, each)))
+        self.chunk = rows_within(CHUNK_ELEMENTS, program.cost.live, most)
+        self.gradient_chunk = rows_within(GRADIENT_ELEMENTS, program.cost.elements, most)
         # what is computed once is computed with all digits and the whole range
         self._once, self._rows = self.arrays(np.float64), self.arrays(dtype)
         self._steps = Steps(program, self._once, self._rows)
@@ -66,17 +75,25 @@ class NumpyEngine(ArrayEngine):
             self._tables = Fixed(cast)
         self._fallback = None
 
-    def _evaluation(self, tables: Fixed, columns: Columns | None = None, through: bool = True) -> ArrayEvaluation:
+    def _evaluation(
+        self, tables: Fixed, columns: Columns | None = None, through: bool = True, keep: bool = True
+    ) -> ArrayEvaluation:
+        """With `keep`, likelihoods that were worked out are kept with their columns, for those who come next."""
         evidence = columns or {}
         sources = Sources(
             self._parameter,
             self.gammas,
-            lambda variable: self._rows.likelihoods_of(evidence[variable]) if variable in evidence else None,
+            lambda variable: self._likelihoods(evidence[variable], keep) if variable in evidence else None,
             lambda variable: evidence[variable].states(),
             self.table_floor,
             through,
+            lambda variable: self._rows.known_floor(evidence[variable]) if variable in evidence else None,
         )
         return ArrayEvaluation(self._steps, tables, sources)
+
+    def _likelihoods(self, column: Column, keep: bool) -> Array:
+        likelihoods: Array = self._rows.likelihoods_of(column, keep, self.find_shares)
+        return likelihoods
 
     def _parameter(self, node: str, part: str) -> Array:
         table = self.parameters[node, part]
@@ -128,16 +145,14 @@ class NumpyEngine(ArrayEngine):
 
     @in_own_threads
     def attempt(self, columns: Columns, rows: int, selections: bool = False) -> Results:
-        frame = self._evaluation(self._tables, columns)
-        with limited(None if rows * self._largest_product >= THREADED_PRODUCT else 1):
+        frame = self._evaluation(self._tables, columns, keep=False)
+        with self._blas(rows):
             frame.follow(self._batched, self._last_uses_but_selections if selections else self._last_uses)
         return self._results(frame, rows, selections)
 
-    @cached_property
-    def _largest_product(self) -> int:
-        """The most multiply-adds that one product takes for a row."""
-        products = (i for i in self._batched if isinstance(self.program.operations[i], Contract))
-        return max(map(self.program.multiply_adds, products), default=0)
+    def _blas(self, rows: int) -> AbstractContextManager[None]:
+        """One thread for small products: more of them would wait for each other."""
+        return limited(None if rows * self.program.largest_product >= THREADED_PRODUCT else 1)
 
     @cached_property
     def _last_uses_but_selections(self) -> list[list[int]]:
@@ -172,10 +187,11 @@ class NumpyEngine(ArrayEngine):
         return frame, self._results(frame, rows)
 
     def _differentiable(self, columns: Columns, rows: int, through_selection: bool = True) -> tuple[Results, Backward]:
-        frame = self._forward(columns, through_selection)
+        with self._blas(rows):
+            frame = self._forward(columns, through_selection)
 
         def backward(seeds: Array) -> Gradients:
-            with np.errstate(over="ignore", invalid="ignore"):  # what is no number is computed again
+            with self._blas(rows), np.errstate(over="ignore", invalid="ignore"):  # no numbers are computed again
                 return self._backward(frame, seeds)
 
         return self._results(frame, rows), backward

@@ -17,7 +17,6 @@ from tacit.compiler.operations import Likelihood, Parameter
 from tacit.compiler.operations.axes import Key
 from tacit.engines.arrays.evaluation import ArrayEvaluation
 from tacit.engines.arrays.numpy_arrays import as_floats
-from tacit.engines.arrays.wide import Wide
 from tacit.engines.results import Array, Gradients, added
 
 ByParameter = tuple[dict[Key, Floats], dict[str, float]]  # derivatives by tables and by slopes
@@ -38,20 +37,26 @@ class ArrayAdjoints:
         self.slopes[node] = self.slopes.get(node, 0.0) + float(as_floats(derivative))
 
     def run(self, operations: Sequence[int]) -> None:
-        """Go from the results of some operations back to what they begin with."""
+        """Go from the results of some operations back to what they begin with.
+
+        Derivatives by densities become those by their logarithms at once, while both are in the cache.
+        """
         steps = self.frame.steps
         for i in reversed(operations):
-            if i in self.by_value and steps.program.operations[i].inputs:
+            if i not in self.by_value:
+                continue
+            operation = steps.program.operations[i]
+            if operation.inputs:
                 steps[i].reverse(self, self.by_value.pop(i))
+            elif isinstance(operation, Likelihood) and operation.of_density:
+                with np.errstate(invalid="ignore"):  # what is no number is computed again
+                    self.by_value[i] = self.by_value[i] * self.frame.values[i].array
 
-    def by_log(self, i: int, rows: int) -> Floats:
-        """Derivatives (states, rows) by the logarithms of some likelihoods."""
+    def by_likelihood(self, i: int, rows: int) -> Array:
+        """Derivatives (states, rows) by some likelihoods; by their logarithms, if they are densities."""
         value, adjoint = self.frame.values[i].array, self.by_value.get(i)
         shape = (math.prod(value.shape[:-1]), rows)
-        if adjoint is None:
-            return np.zeros(shape)
-        with np.errstate(invalid="ignore"):  # what is no number is computed again
-            return np.asarray(as_floats(value * adjoint).reshape(shape))
+        return np.zeros(shape, dtype=value.dtype) if adjoint is None else as_floats(adjoint).reshape(shape)
 
     def by_table(self, operations: Iterable[int], rows: Sequence[int] = ()) -> dict[Key, Floats]:
         """Derivatives by the tables that some operations read: (entries..., *rows)."""
@@ -76,17 +81,14 @@ def gradients(
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
     adjoints.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
     adjoints.run(batched)
-    likelihoods = dict[str, Array]()
+    likelihoods, by_log = dict[str, Array](), set[str]()
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
-            nothing = np.zeros((program.sizes[operation.variable], seeds.shape[-1]), dtype=seeds.dtype)
-            adjoint = adjoints.by_value.get(i, nothing)
-            if isinstance(adjoint, Wide) and operation.of_density:  # by its logarithm, which is in the range of floats
-                likelihoods[operation.variable] = adjoints.by_log(i, seeds.shape[-1])
-            else:
-                likelihoods[operation.variable] = as_floats(adjoint).reshape(nothing.shape)
+            likelihoods[operation.variable] = adjoints.by_likelihood(i, seeds.shape[-1])
+            if operation.of_density:
+                by_log.add(operation.variable)
     tables, slopes = parameter_gradients(once, static, adjoints.by_value)
-    return Gradients(tables, added(slopes, adjoints.slopes), likelihoods)
+    return Gradients(tables, added(slopes, adjoints.slopes), likelihoods, frozenset(by_log))
 
 
 def parameter_gradients(once: ArrayEvaluation, static: Sequence[int], by_value: Mapping[int, Array]) -> ByParameter:

@@ -27,6 +27,7 @@ from tacit.engines.engine import Columns, Engine, SingleRow, Slopes, Sweep, Tabl
 from tacit.engines.native.llvm import NoCodeError
 from tacit.engines.native.module import CodeKind
 from tacit.engines.native.native_engine import DESCENT, NativeEngine
+from tacit.engines.native.normal_code import NormalCode
 from tacit.engines.results import Array, Descent, Gradients, Results, Reverse
 from tacit.engines.tape.tape_based import TapeBased
 
@@ -94,6 +95,7 @@ class Auto(Engine):
         self._terms = program.cost.multiply_adds if tape is None else tape.work
         self._variables = 0 if tape is None else len(tape.inputs) + len(tape.codes)
         self._numpy: NumpyEngine | None = None
+        self._normal_code = NormalCode()
         self._tape: TapeBased | None = None
         # the last bit may decide a test at a tie, or between two states that are equally probable
         self._decides = program.largest or any(gammas.get(node) is None for node in program.selections)
@@ -129,7 +131,7 @@ class Auto(Engine):
         """The runner that needs no preparation."""
         if self._numpy is None:
             numpy = NumpyEngine(self.program, *self._numbers, self.native.dtype.name)
-            numpy.threads = self.threads
+            numpy.threads, numpy.find_shares = self.threads, self._normal_code
             self._numpy = numpy
         return self._numpy
 

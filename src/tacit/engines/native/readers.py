@@ -243,17 +243,17 @@ def densities(r: EvidenceReader) -> None:
     x, lanes = r.number(), r.lanes
     none, top = r.compare("uno", x, x), r.variable(lanes.type, lanes.literal(-math.inf))
     with r.loop("0", r.column["states"]) as state:
-        r.note(top, _log_density(r, x, state), "ogt")
+        r.note(top, log_density(r, x, r.column["terms"], state), "ogt")
     largest = _checked_top(r, r.select(none, lanes.literal(0.0), r.value(top)))
     with r.loop("0", r.column["states"]) as state:
-        share = _share(r, r.sub(_log_density(r, x, state), largest))
+        share = _share(r, r.sub(log_density(r, x, r.column["terms"], state), largest))
         r.put(state, r.select(none, lanes.literal(1.0), share))
 
 
 def few_densities(r: EvidenceReader, states: int) -> None:
     """Numbers as densities of few states. Of two, one is the largest, so that one exponential is enough."""
     x, one = r.number(), r.lanes.literal(1.0)
-    logs = [_log_density(r, x, str(state)) for state in range(states)]
+    logs = [log_density(r, x, r.column["terms"], str(state)) for state in range(states)]
     largest = _checked_top(r, reduce(r.largest, logs))
     none = r.compare("uno", x, x)
     if states == 2:
@@ -266,13 +266,13 @@ def few_densities(r: EvidenceReader, states: int) -> None:
         r.put(str(state), r.select(none, one, share))
 
 
-def _log_density(r: EvidenceReader, x: str, state: str) -> str:
+def log_density(text: FunctionText, x: str, terms: str, state: str) -> str:
     """The logarithm of a normal density: see `normal.normal_terms`."""
-    terms = r.place(r.column["terms"], r.let(f"mul i64 {state}, 3"), "double")
-    places = (r.place(terms, str(i), "double") for i in range(3))
-    mean, scale, top = (r.spread("double", r.let(f"load double, ptr {place}")) for place in places)
-    off = r.mul(r.sub(x, mean), scale)
-    return r.sub(top, r.mul(off, off))
+    own = text.place(terms, text.let(f"mul i64 {state}, 3"), "double")
+    places = (text.place(own, i, "double") for i in range(3))
+    mean, scale, top = (text.spread("double", text.let(f"load double, ptr {place}")) for place in places)
+    off = text.mul(text.sub(x, mean), scale)
+    return text.sub(top, text.mul(off, off))
 
 
 def _checked_top(r: EvidenceReader, top: str) -> str:

@@ -22,7 +22,7 @@ from tacit.compiler.prune import relevant
 from tacit.engines import engine_for_many_passes
 from tacit.engines.draws import Draws
 from tacit.engines.engine import Engine, Sweep, WeightedRows
-from tacit.engines.results import Array
+from tacit.engines.results import Array, Results
 from tacit.evidence.density_column import DensityColumn, bound, density_columns, scale_of
 from tacit.evidence.tables.messages import in_partition
 from tacit.learn.estimating.density_forms import expected_moments, log_likelihood
@@ -252,17 +252,21 @@ class Counting:
         tables, slopes = self._numbers.draws.of(i)
         engine.update(tables, slopes)
         columns = bound(block.columns, self._numbers.densities[i])
-        result, imprecise = engine.run_trusting(columns, block.rows, _trusted_from(engine.program, weights))
-        mantissa, counted = result.joint[0], weights > 0
-        bad = np.flatnonzero((mantissa <= 0) & counted)
+        counted = weights > 0
+
+        def seeds_of(result: Results) -> Floats:
+            mantissa = result.joint[0]
+            where = counted & (mantissa > 0)
+            seeds: Floats = np.divide(weights, mantissa, out=np.zeros(block.rows), where=where)
+            return seeds
+
+        least = _trusted_from(engine.program, weights)
+        result, gradients = engine.trusting_gradients(columns, block.rows, least, seeds_of)
+        bad = np.flatnonzero((result.joint[0] <= 0) & counted)
         for row in bad[[block.numbers[bad].argmin()]].tolist() if bad.size else ():
             return ExpectedCounts({}, np.array([-math.inf]), [{}], {0: block.impossible(row)})
-        logs = np.log(mantissa, out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
+        logs = np.log(result.joint[0], out=np.zeros(block.rows), where=counted) + result.exponent * np.log(2.0)
         logs += scale_of(columns, block.rows)
-        seeds = np.divide(weights, mantissa, out=np.zeros(block.rows), where=counted)
-        gradients = engine.gradients(
-            columns, block.rows, seeds, result.exponent, through_selection=False, imprecise=imprecise
-        )
         counts = {key: (tables[key] * own)[None] for key, own in gradients.tables.items() if key in tables}
         found = [column for column in density_columns(columns) if column.variable.name in self._learned]
         moments = {c.variable.name: _moments(c, gradients.likelihoods, weights) for c in found}

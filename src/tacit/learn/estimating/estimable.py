@@ -190,12 +190,16 @@ class Estimable:
             if isinstance(unit, FreeDensity):
                 cpts |= dict.fromkeys(unit.names, unit.density(vector))
                 continue
+            table, first = vector.reshape(unit.given.shape), self.network.cpt(unit.keys[0][0])
+            if isinstance(first, CPT):  # the same for all nodes that are tied
+                cpts |= dict.fromkeys([name for name, _ in unit.keys], CPT(table, first.learn, first.tie))
+                continue
             for name, part in unit.keys:
-                tables.setdefault(name, {})[part] = vector.reshape(unit.given.shape)
+                tables.setdefault(name, {})[part] = table
         for name, parts in tables.items():
             cpt = self.network.cpt(name)
-            assert isinstance(cpt, CPT | TestingCPT)
-            cpts[name] = CPT(parts["table"], cpt.learn, cpt.tie) if isinstance(cpt, CPT) else cpt.with_parts(parts)
+            assert isinstance(cpt, TestingCPT)
+            cpts[name] = cpt.with_parts(parts)
         return self.network.with_cpts(cpts)
 
     def split(self, numbers: NDArray[N]) -> Iterator[tuple[Unit, NDArray[N]]]:

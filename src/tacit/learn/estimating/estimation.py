@@ -51,7 +51,7 @@ class Estimate:
     posterior: NumbersPosterior
     interrupted: bool = False
 
-    def draws(self, n: int, seed: int = 0) -> Ensemble:
+    def draws(self, n: int, seed: int | None = 0) -> Ensemble:
         """Networks with numbers drawn from what the rows leave possible: an `Ensemble` of so many.
 
         Rows of tables follow the Dirichlet distribution of their counts, numbers of a noisy-or beta distributions,
@@ -62,7 +62,7 @@ class Estimate:
 
         Where values were missing, or noisy-ors have causes, counts are expected ones: they count as if they had been
         observed, so that draws vary less than they should. A row counts for the table of a testing node that the
-        estimated numbers select. The same seed gives the same networks.
+        estimated numbers select. The same seed gives the same networks, None others each time.
 
         >>> import tacit
         >>> net = tacit.Network()

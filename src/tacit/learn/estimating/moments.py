@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tacit.base.floats import Floats, divide
 from tacit.model.densities.normal import blocks
 
+MAX_CANCELLED = 2.0**10  # how many times as large as their difference two sums may be: three digits are lost then
 ROWS_PER_BLOCK = 2**16  # of rows whose component is known
 
 
@@ -76,8 +77,29 @@ def weighted(values: Floats, weights: Floats) -> Moments:
     The values may differ between components: (components, d, rows).
     """
     columns = values.shape[-2]
+    if values.ndim == 2 and columns == 1:
+        return _of_column(values, weights)
     parts = [_of_block(values[..., b], weights[:, b]) for b in blocks(weights.shape[1], len(weights) * columns)]
     return reduce(operator.add, parts) if parts else Moments.none(len(weights), columns)
+
+
+def _of_column(values: Floats, weights: Floats) -> Moments:
+    """The moments of one column (1, rows), from sums around one centre: a matrix product makes them all.
+
+    Digits cancel where the numbers of a component lie close together and far from the centre: it is done again.
+    """
+    if not values.size:
+        return Moments.none(len(weights), 1)
+    centre = values.mean()
+    off = values[0] - centre
+    weight, first, second = (weights @ np.stack([np.ones_like(off), off, off * off], axis=1)).T
+    mean = divide(first, weight, otherwise=0.0)
+    scatter = second - first * mean
+    moments = Moments(weight, (mean + centre)[:, None], scatter[:, None, None])
+    if (close := np.flatnonzero(second > MAX_CANCELLED * scatter)).size:
+        again = _of_block(values, weights[close])
+        moments.mean[close], moments.scatter[close] = again.mean, again.scatter
+    return moments
 
 
 def _of_block(values: Floats, weights: Floats) -> Moments:

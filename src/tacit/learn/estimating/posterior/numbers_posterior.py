@@ -17,6 +17,7 @@ from tacit.learn.estimating.posterior.density_numbers import DensityPosterior
 from tacit.learn.estimating.posterior.table_numbers import CausesPosterior, table_posterior
 from tacit.learn.estimating.units import Causes
 from tacit.model.cpt import CPT, AnyCPT, TestingCPT
+from tacit.query.assignments import checked_seed
 from tacit.query.ensemble import Ensemble
 from tacit.query.ensembles.dirichlet import Dirichlet, Key
 from tacit.query.network import Network
@@ -46,11 +47,12 @@ class NumbersPosterior:
                 parts.append(table_posterior(unit, tables, now, negligible))
         return cls(estimable.filled(numbers), tuple(parts))
 
-    def draws(self, n: int, seed: int) -> Ensemble:
+    def draws(self, n: int, seed: int | None) -> Ensemble:
         """Independent networks; see `Estimate.draws`."""
         if not isinstance(n, int | np.integer) or isinstance(n, bool) or n < 1:
             raise TacitError(f"n is {shown(n)}, expected a number of networks, at least 1")
         self._require_memory(int(n))
+        seed = checked_seed(seed)
         tables: dict[Key, Floats] = {}
         causes = {}
         for i, part in enumerate(self.parts):
