@@ -96,11 +96,11 @@ def batches() -> Section:
 
 
 def small(rng: np.random.Generator) -> list[tuple[str, list[str], list[Any]]]:
-    """A model of binary variables as plain data: roots, and functions of a few variables above."""
+    """A model of binary variables as plain data: roots, and functions of the variable before and perhaps another."""
     names = [f"V{i}" for i in range(6)]
     nodes = []
     for i, name in enumerate(names):
-        parents = [names[j] for j in range(i) if rng.random() < 0.5][-2:]
+        parents = [names[j] for j in range(i) if j == i - 1 or rng.random() < 0.4][-2:]
         root = f"U{i}"
         nodes.append((root, [], rng.dirichlet([1, 1]).tolist()))
         codes = rng.integers(2, size=[2] * (len(parents) + 1))
