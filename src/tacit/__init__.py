@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tacit.evidence.tables.columns import AmbiguousColumnError
     from tacit.io.bridges.pgmpy import from_pgmpy, to_pgmpy
     from tacit.io.bridges.pyagrum import from_pyagrum, to_pyagrum
+    from tacit.io.bridges.y0 import to_y0
     from tacit.learn import CollapsedDensityWarning, Discovery, Estimate, Fit, discover, estimate, fit
     from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.ensemble import Ensemble
@@ -105,6 +106,7 @@ __all__ = [
     "save",
     "to_pgmpy",
     "to_pyagrum",
+    "to_y0",
     "unroll",
     "write",
 ]
@@ -120,6 +122,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
         ("CollapsedDensityWarning", "Discovery", "Estimate", "Fit", "discover", "estimate", "fit"), "tacit.learn"
     ),
     **dict.fromkeys(("from_pgmpy", "to_pgmpy"), "tacit.io.bridges.pgmpy"),
+    "to_y0": "tacit.io.bridges.y0",
     **dict.fromkeys(("from_pyagrum", "to_pyagrum"), "tacit.io.bridges.pyagrum"),
 }
 MODULES = (

@@ -1,1 +1,1 @@
-"""Other libraries: pgmpy, pyAgrum, ONNX."""
+"""Other libraries: pgmpy, pyAgrum, y0, ONNX."""
