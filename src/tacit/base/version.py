@@ -26,6 +26,7 @@ EXTRAS = {  # what each extra of pyproject.toml installs that users may lack
     "pgmpy": ("pgmpy>=1.0",),
     "plot": ("matplotlib>=3.8",),
     "pyagrum": ("pyagrum>=2.0",),
+    "y0": ("y0>=0.2.11", "networkx>=3.2"),
     "ray": ("ray[data]>=2.40", "pyarrow>=17"),
     "serve": (*_CLI, "starlette>=0.46", "uvicorn>=0.34"),
     "sklearn": ("scikit-learn>=1.6",),
