@@ -17,6 +17,7 @@ from scipy.sparse import csr_array
 
 from tacit.base.errors import NetworkError, TacitError
 from tacit.base.floats import Floats
+from tacit.base.grid import GAP, Grid, ends
 from tacit.causal.causation import ELSE, both, necessity, sufficiency, three_worlds
 from tacit.causal.events import Causation, with_columns
 from tacit.evidence.column import Evidence, take
@@ -31,6 +32,7 @@ from tacit.query.tac import TAC, compile
 
 ROUNDS = 50  # of linear programs for one node after the other
 GAIN = 1e-10  # below which a round has come to its end
+MAX_COLUMNS = 6  # rows that are printed
 KINDS = ("necessity", "sufficiency", "both")
 
 
@@ -42,7 +44,7 @@ class Interval:
     high: Floats
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class CausalBounds:
     """What the probabilities of causation can be.
 
@@ -60,6 +62,17 @@ class CausalBounds:
         """Bounds of all three."""
         of_necessity, of_sufficiency, of_both = intervals
         return CausalBounds(of_necessity, of_sufficiency, of_both, exact)
+
+    def __repr__(self) -> str:
+        kinds = {"necessity": self.necessity, "sufficiency": self.sufficiency, "both": self.both}
+        rows = ends(len(self.both.low), MAX_COLUMNS)
+        cells = [
+            (kind, *(GAP if i is None else f"{own.low[i]:.3f} to {own.high[i]:.3f}" for i in rows))
+            for kind, own in kinds.items()
+        ]
+        title = "What the probabilities of causation can be"
+        note = "" if self.exact else "Inner bounds: some mechanisms attain each end, and others may go further."
+        return str(Grid([("", *(GAP if i is None else str(i) for i in rows))], cells, title=title, note=note))
 
 
 def bounds(
@@ -92,8 +105,14 @@ def bounds(
     >>> net = tacit.examples.kidney_stones()
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
     >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "large"})
-    >>> bounds.both.low.round(3), bounds.both.high.round(3), bounds.exact
-    (array([0.043]), array([0.312]), True)
+    >>> bounds
+    What the probabilities of causation can be
+                              0
+    necessity    0.058 to 0.428
+    sufficiency  0.136 to 1.000
+    both         0.043 to 0.312
+    >>> bounds.both.low.round(3), bounds.exact
+    (array([0.043]), True)
     """
     question = Causation.of(net, cause, effect)
     known = question.others(net, rows)

@@ -13,6 +13,7 @@ LINE = 80  # characters
 TIE = 1e-12  # up to which two states are equally probable
 NO_WEIGHT = 5e-10  # what rounding leaves of 0
 MAX_NAMED = 5  # findings that weigh nothing whose names a note tells
+MOST_DIGITS = 15
 SMALL = 0.1  # of the main reason, below which a reason against it is not worth a word
 
 
@@ -56,7 +57,8 @@ def change(query: str, state: Label, before: float, after: float) -> str:
     """
     if abs(after - before) <= TIE:
         return f"{query}={state} stays at {percent(before)}"
-    return f"{query}={state} {'rises' if after > before else 'falls'} from {percent(before)} to {percent(after)}"
+    start, end = _told_apart(before, after)
+    return f"{query}={state} {'rises' if after > before else 'falls'} from {start} to {end}"
 
 
 def in_lines(sentence: str) -> str:
@@ -73,6 +75,22 @@ def percent(number: float) -> str:
     if 0 < number < 0.0005:
         return "less than 0.1%"
     return "more than 99.9%" if 0.9995 <= number < 1 else f"{number:.1%}"
+
+
+def _told_apart(one: float, other: float) -> tuple[str, str]:
+    """Two probabilities in percent, with as many digits as it takes to tell them apart.
+
+    >>> _told_apart(0.9, 0.116), _told_apart(0.999975, 0.999815)
+    (('90.0%', '11.6%'), ('99.997%', '99.981%'))
+    """
+    texts = percent(one), percent(other)
+    for digits in range(2, MOST_DIGITS):
+        if texts[0] != texts[1]:
+            break
+        longer = f"{one:.{digits}%}", f"{other:.{digits}%}"
+        if not {*longer} & {f"{0:.{digits}%}", f"{1:.{digits}%}"}:
+            texts = longer
+    return texts
 
 
 def of_no_weight(names: Sequence[str]) -> str:
