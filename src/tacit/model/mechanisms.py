@@ -127,10 +127,10 @@ def _require_monotone(net: Model, tables: dict[str, Floats]) -> None:
         return
     name, parent = next(iter(fails.items()))
     holds = [repr(other) for other in tables if other not in fails]
-    where = f"it holds for {listed(holds)}" if holds else "it holds for no other node"
-    others = f", as {listed([repr(other) for other in list(fails)[1:]])} do" if len(fails) > 1 else ""
-    raise NetworkError(f"node {name!r} has no monotone mechanism{others}: as {parent!r} goes from state to state, "
-                       f"higher states of {name!r} become both more and less probable; {where}")  # fmt: skip
+    who = f"node {name!r} has" if len(fails) == 1 else f"nodes {listed(list(map(repr, fails)))} have"
+    others = f"; {listed(holds)} {'has' if len(holds) == 1 else 'have'} one" if holds else ""
+    why = f"as {parent!r} goes from state to state, higher states of {name!r} become both more and less probable"
+    raise NetworkError(f"{who} no monotone mechanism: {why}{others}; tacit.causal.bounds needs no mechanism")
 
 
 def _not_monotone(net: Model, name: str, table: Floats) -> str | None:
