@@ -66,3 +66,14 @@ def test_what_has_none():
         examples.abc().mechanisms()
     with pytest.raises(TooLargeError, match="response functions"):
         examples.alarm().mechanisms()
+
+
+@pytest.mark.parametrize("p", [1e-8, 5e-15, 1e-40])
+def test_small_probabilities_keep_their_digits(p):
+    net = tacit.Network()
+    net.add("X", cpt=[0.5, 0.5])
+    net.add("Y", ["X"], ["no", "yes"], [[1 - 2 * p, 2 * p], [1 - p, p]])
+    net.value("Worth", ["Y"], [1, 0])
+    found = net.mechanisms("monotone")
+    close(found.posterior("Y", {"X": ["true", "false"]})[:, 1] / p, [2.0, 1.0])
+    assert found.value_nodes == net.value_nodes
