@@ -142,6 +142,11 @@ def _together(variable: Variable, by_name: Mapping[str, Floats]) -> DensityColum
     return DensityColumn(variable, np.stack(np.broadcast_arrays(*parts), axis=1))
 
 
+def _pair(variable: Variable, first: float) -> str:
+    """The likelihoods of two states by that of the first one, as JSON has them."""
+    return f": [{first:g}, {1 - first:g}]" if variable.card == 2 else ""
+
+
 def _unquoted(value: Any) -> str:
     """How a number is sent, where some text spells one."""
     number = spelled_number(value) if isinstance(value, str) else None
@@ -170,6 +175,10 @@ def _typed(variable: Variable, values: Sequence[Any]) -> list[Any]:
             if variable.bins is not None and value not in variable.codes and (unquoted := _unquoted(value)):
                 raise error_in_row(variable, row, f"{shown(value)} is not a number{unquoted}")
             return value
+        if variable.numeric and variable.bins is None and 0 < value < 1 and value not in variable.codes:
+            likelihoods = f"; for a likelihood, give one for each state{_pair(variable, value)}"
+            problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}{likelihoods}"
+            raise error_in_row(variable, row, problem)
         if not spelled:
             return float(value) if is_likelihood and 0 <= value <= 1 else value
         if spelled.get(value) is None:  # no likelihood either: 0.9 would be of one state, 1 the other
