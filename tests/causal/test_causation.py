@@ -137,3 +137,30 @@ def test_what_cannot_be_asked(cause, effect, rows, message):
 def test_experiments_that_cannot_be(experiment, message):
     with pytest.raises(NetworkError, match=message):
         causal.bounds(examples.kidney_stones(), ("treatment", "A", "B"), ("recovery", "yes"), experiment=experiment)
+
+
+@pytest.mark.parametrize("p", [1e-3, 1e-8, 1e-14])
+def test_bounds_of_rare_effects_keep_their_digits(p):
+    net = tacit.Network()
+    net.add("X", cpt=[0.5, 0.5])
+    net.add("Y", ["X"], cpt=[[2 * p, 1 - 2 * p], [p, 1 - p]])
+    question = ("X", "true", "false"), ("Y", "true")
+    for found in (causal.bounds(net, *question), causal.bounds(net, *question, experiment=[2 * p, p])):
+        close([found.necessity.low[0], found.necessity.high[0]], [0.5, 1.0], 1e-6)
+        close([found.both.low[0] / p, found.both.high[0] / p], [1.0, 2.0], 1e-6)
+
+
+@impossible
+def test_bounds_of_improbable_and_impossible_rows():
+    net = tacit.Network()
+    net.add("W", cpt=[1.0, 0.0])
+    net.add("X", cpt=[0.5, 0.5])
+    net.add("Y", ["X"], cpt=[[0.3, 0.7], [0.6, 0.4]])
+    net.add("G", ["Y"], cpt=tacit.Gaussian([0.0, 1.0], [1.0, 1.0]))
+    question = ("X", "true", "false"), ("Y", "true")
+    far = causal.bounds(net, *question, {"G": [40.0, 0.5], "W": "true"})
+    close([far.necessity.low, far.necessity.high], [[0.0, 0.0], [1.0, 1.0]])
+    with pytest.warns(tacit.ImpossibleEvidenceWarning, match="1 of 2 rows"):
+        found = causal.bounds(net, *question, {"W": ["false", "true"]})
+    assert np.isnan(found.both.low).tolist() == [True, False]
+    assert len(causal.bounds(net, *question, {"G": np.empty(0)}).both.low) == 0

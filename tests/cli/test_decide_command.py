@@ -61,6 +61,12 @@ def test_json_has_the_numbers(clinic):
         (["-d", "Treat", "--cost", "Scan=3"], 2, "expected --next beside it"),
         (["-d", "Treat", "--next", "--cost", "Scan=dear"], 2, "'dear' is not a number, what observing Scan costs"),
         (["-d", "Treat", "--next", "--cost", "Scan=1", "--cost", "Scan=2"], 2, "there are two costs of Scan"),
+        (
+            ["-d", "Treat", "--next", "--cost", "Scam=1"],
+            1,
+            "costs names 'Scam', which is no variable that could be "
+            "observed; expected some of Disease, Blood, Scan; did you mean 'Scan'?",
+        ),
         (["-d", "Treat", "--next", "--cost", "Scan=nan"], 1, "expected a finite number"),
     ],
 )

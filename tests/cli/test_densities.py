@@ -50,7 +50,7 @@ def test_a_continuous_query_is_answered_by_its_mean_and_quantiles(net):
         (("query", "-q", "Fault", "-e", "x, y=1"), "expected 2 numbers, such as x, y=1.5,1.5"),
         (("query", "-q", "Fault", "-e", "trips=2.5"), "evidence on 'trips': 2.5 is no whole number from 0 on"),
         (("sensitivity", "-q", "heat", "-e", "x=1"), "the query, 'heat', is continuous, so there is no sensitivity"),
-        (("query", "-q", "Fault", "--do", "heat=80"), "'heat' is continuous and has no states, so '80' cannot be one"),
+        (("query", "-q", "Fault", "--do", "heat=80"), "'heat': do= sets states, and this is continuous; nothing is"),
     ],
 )
 def test_what_cannot_be_asked_is_said(net, arguments, problem):

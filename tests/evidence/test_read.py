@@ -243,8 +243,12 @@ def test_no_evidence_is_one_row_of_nothing(nothing):
         (N, [0, 3], "row 1: 3 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass likelihoods as"),
         (N, np.array([0, 0.5]), "row 1: 0.5 is not a state; expected one of 0, 1, 2 (its labels are numbers; pass"),
         (N, ["0"], "row 0: '0' is not a state; expected one of 0, 1, 2"),
-        (F, 0.8, "row 0: 0.8 is not a state; expected one of 0.5, 1.5 (its labels are numbers; pass likelihoods as an "
+        (F, 0.8, "row 0: 0.8 is not a state; expected one of 0.5, 1.5 (its labels are numbers; for a likelihood of "
+            "0.5, pass [[0.8, 0.2]])"),
+        (F, 2.5, "row 0: 2.5 is not a state; expected one of 0.5, 1.5 (its labels are numbers; pass likelihoods as an "
             "array of shape (rows, 2))"),
+        (Variable("T", (True, False)), 0.7, "expected one of True, False (True and False are also the numbers 1 and 0; "
+            "for a likelihood of True, pass [[0.7, 0.3]])"),
     ],
 )  # fmt: skip
 def test_a_bad_column_is_refused_with_variable_and_first_bad_row(of, values, message):

@@ -12,7 +12,7 @@ import pytest
 from bench.networks import NAMES, folder, network
 from hypothesis import assume, given
 
-from tacit import CPT, FormatError, Network, NoisyOr, TacitError, TooLargeError, UnsetError, examples
+from tacit import CPT, FormatError, Gaussian, Network, NoisyOr, TacitError, TooLargeError, UnsetError, examples
 from tacit.io import LostBinsWarning, RoundingWarning, load, read, save, write
 from tacit.io.formats.uai import read_evidence, write_evidence
 from tacit.io.parsing import content
@@ -268,6 +268,15 @@ def test_another_suffix_is_refused(tmp_path, name):
     for use in (read, lambda path: write(classical(), path)):
         with pytest.raises(FormatError, match=r"unknown file suffix .*; expected one of \.bif, \.xmlbif, \.bifxml, "):
             use(tmp_path / name)
+
+
+@pytest.mark.parametrize("name", ["few.csv", "few.csv.gz", "few.parquet"])
+def test_a_table_is_no_network(tmp_path, name):
+    data = b"node,other\n1,2\n" if "csv" in name else b"PAR1\x15\xff"
+    (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+    for reading in (load, read):
+        with pytest.raises(FormatError, match=r"few\..*; tacit.discover makes a network of a table"):
+            reading(tmp_path / name)
 
 
 def test_save_and_load_go_by_the_suffix_too(tmp_path):
@@ -529,3 +538,6 @@ def test_bins_that_a_format_cannot_hold_are_told(tmp_path, suffix):
         write(net, tmp_path / f"ages.{suffix}")
     write(net, tmp_path / "ages.json")  # without a warning, which would be an error
     assert read(tmp_path / "ages.json").bins("Age") == (0, 18, 65)
+    net.add("Heat", ["Age"], cpt=Gaussian(mean=[36, 37], sd=[1, 1]))
+    with pytest.raises(FormatError, match="density"):  # and nothing about bins
+        write(net, tmp_path / f"ages.{suffix}")

@@ -362,6 +362,8 @@ def test_rows_without_rows_or_names() -> None:
         tacit.discover(lawn(5)[:0])
     with pytest.raises(tacit.EvidenceError, match="no named columns"):
         tacit.discover(np.zeros((3, 2)))
+    with pytest.raises(tacit.EvidenceError, match="the DataFrame of rows has no columns"):
+        tacit.discover(lawn(5)[[]])
     with pytest.raises(tacit.EvidenceError, match="all weights are 0"):
         tacit.discover(lawn(3), weights=[0, 0, 0])
 

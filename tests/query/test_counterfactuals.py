@@ -171,3 +171,17 @@ def test_other_numbers_are_those_of_networks_of_two_worlds():
     close(tac.posterior(row, tables=tacit.Ensemble.of([moved.network])), [moved.posterior(row)])
     tac.set_parameters(moved.network)
     close(tac.posterior(row), moved.posterior(row))
+
+
+def test_a_variable_with_the_name_of_a_counterpart_is_refused():
+    net = tacit.Network()
+    for name in ("X", "B", "B.would"):
+        net.add(name, cpt=[0.5, 0.5])
+    with pytest.raises(NetworkError, match=r"'B.would' is what the counterpart of 'B'.*another name"):
+        tacit.compile(net, "B", would=["X"])
+
+
+def test_what_would_have_been_may_be_the_same_in_all_rows():
+    net = coins(lambda d, a, b: d and a != b)
+    tac = tacit.compile(net, "Y", ["D", "Y"], would=["D"], given={"D.would": 1})
+    close(tac.posterior({"D": 1, "Y": [1, 0]})[:, 1], [1.0, 0.0])

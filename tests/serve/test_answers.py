@@ -15,6 +15,7 @@ from tacit.serve.given import read_given
 from tacit.serve.queries import Queries
 from tacit.serve.request import Fields
 from tacit.serve.workers import Deadline
+from tests.helpers import close
 from tests.serve.clients import client_of
 
 NETWORKS = {"abc": tacit.examples.abc, "asia": lambda: network("asia")}
@@ -258,6 +259,16 @@ def test_labels_that_spell_the_same_number_are_not_meant_by_it():
     net.add("X", states=["1", "1.0"], cpt=[0.5, 0.5])
     error = "evidence on 'X', row 0: 1 is not a state; expected one of '1', '1.0' (its labels are numbers; give a "
     assert post(client_of(net), "mpe", 422, rows=[{"X": 1}])["error"] == error + "likelihood for each state)"
+
+
+def test_a_likelihood_of_labels_that_are_numbers_is_asked_for_as_json_has_it():
+    net = tacit.Network()
+    net.add("X", states=[True, False], cpt=[0.5, 0.5])
+    client = client_of(net)
+    error = post(client, "marginals", 422, rows=[{}, {"X": 0.7}])["error"]
+    assert error.endswith("row 1: 0.7 is not a state; expected one of True, False; for a likelihood, give one for each "
+                          "state: [0.7, 0.3]")  # fmt: skip
+    close(post(client, "marginals", rows=[{"X": [0.7, 0.3]}])["posteriors"]["X"], [[0.7, 0.3]])
 
 
 def test_states_of_several_kinds_stay_certain():

@@ -77,6 +77,11 @@ def test_explanations_and_samples_have_numbers(tac):
         ),
         (
             "posterior",
+            {"query": "Fault", "rows": [{"heat": " 0.0"}]},
+            "evidence on 'heat', row 0: ' 0.0' is not a number; send it without quotes: 0.0",
+        ),
+        (
+            "posterior",
             {"query": "Fault", "rows": [{"trips": 2.5}]},
             "evidence on 'trips', row 0: 2.5 is no whole number",
         ),
@@ -90,6 +95,14 @@ def test_explanations_and_samples_have_numbers(tac):
 )
 def test_refusals_name_the_column_and_the_row(path, fields, problem):
     assert problem in ask(path, 422, **fields)["error"]
+
+
+def test_numbers_in_quotes_are_refused_where_they_mean_intervals_too():
+    net = tacit.Network()
+    net.add("Age", bins=[0, 18, 65], cpt=[0.4, 0.6])
+    client = client_of(net)
+    answer = client.post("/api/marginals", json={"rows": [{"Age": "[0, 18)"}, {"Age": 70}, {"Age": "70"}]})
+    assert answer.json()["error"] == "evidence on 'Age', row 2: '70' is not a number; send it without quotes: 70"
 
 
 def test_the_model_names_the_columns():

@@ -1,5 +1,8 @@
 """Charts of answers show the numbers that the answers hold."""
 
+from itertools import combinations
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -106,6 +109,66 @@ def test_weights_of_findings_and_of_differences(tac):
     ax = compared.plot()
     assert widths(ax) == [[float(compared.differences[0].weight[compared.state])]]
     assert texts(ax.get_yticklabels()) == ["smoke changes from yes to no"]
+
+
+def weighed(*weights, shortest="smoke: yes"):
+    """Findings with these weights and long names, the last one with one that cannot be wrapped."""
+    names = [shortest, "Positive chest radiograph of both lungs changes from no to yes", "a_word_without_end" * 4]
+    query = "Chronic obstructive pulmonary disease"
+    return SimpleNamespace(
+        query=query, states=("moderate to severe",), state=0, weights=list(zip(names, weights, strict=False))
+    )
+
+
+@pytest.mark.parametrize("width", [None, "3.3in"])
+@pytest.mark.parametrize(
+    "why",
+    [
+        examples.asia().compare("lung", {"smoke": "no", "xray": "yes", "dysp": "no"}, {"smoke": "yes", "xray": "no"}),
+        examples.asia().explain("lung", {"smoke": "no", "xray": "yes", "dysp": "no", "asia": "no"}),
+        weighed(0.01, 3.25, 1.5),
+        weighed(-3.25, -0.01),
+        weighed(-np.inf, 0.003, -12345.0),
+        weighed(0.0),
+    ],
+    ids=["compared", "explained", "raised", "lowered", "infinite", "nothing"],
+)
+def test_texts_and_bars_of_weights_have_room(why, width):
+    ax = plot.weights(why, width=width)
+    ax.figure.draw_without_rendering()
+    numbers = [text.get_window_extent() for text in ax.texts]
+    names = [label.get_window_extent() for label in ax.get_yticklabels()]
+    bars = [bar.get_window_extent() for bar in ax.containers[0]]
+    below = ax.xaxis.label.get_window_extent()
+    apart = [*numbers, *names, below]
+    assert not [pair for pair in combinations(apart, 2) if pair[0].overlaps(pair[1])]
+    assert not [(bar, text) for bar in bars for text in apart if bar.overlaps(text)]
+    whole = ax.figure.bbox
+    assert all(box.x0 >= 0 and box.x1 <= whole.width for box in apart)
+    assert all(box.y0 >= 0 and box.y1 <= whole.height for box in apart)
+    drawn = max(0, *(bar.x1 for bar in bars)) - min(bar.x0 for bar in bars)
+    assert drawn >= 0.4 * whole.width or not any(weight for _, weight in why.weights)
+
+
+def test_weights_fit_on_axes_that_are_there():
+    _, (narrow, wide) = plt.subplots(1, 2, figsize=(9, 4), width_ratios=[1, 2])
+    for ax in (narrow, wide):
+        plot.weights(weighed(-1.0, 2.0), ax=ax)
+        box = ax.get_window_extent()
+        assert all(box.x0 <= text.get_window_extent().x0 and text.get_window_extent().x1 <= box.x1 for text in ax.texts)
+    assert all(label.get_window_extent().x0 >= narrow.get_window_extent().x0 for label in narrow.get_yticklabels())
+
+
+def test_long_names_of_states_stand_above_their_bars_and_short_ones_beside_them():
+    net = tacit.Network()
+    net.add("disease", states=["Chronic obstructive pulmonary disease with emphysema", "none"], cpt=[0.3, 0.7])
+    ax = net.posterior("disease", {}, labels=True).plot(width="3.3in")
+    ax.figure.draw_without_rendering()
+    assert ax.get_window_extent().width > 0.8 * ax.figure.bbox.width
+    assert ax.get_yticklabels()[0].get_window_extent().y0 > ax.texts[0].get_window_extent().y1
+    short = examples.asia().posterior("lung", {}, labels=True).plot(width="3.3in")
+    short.figure.draw_without_rendering()
+    assert short.get_yticklabels()[0].get_window_extent().x1 < short.get_window_extent().x0
 
 
 def test_infinite_weights_end():

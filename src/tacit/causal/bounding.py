@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
 
 from tacit.base.errors import NetworkError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid, ends
+from tacit.base.text import shown
 from tacit.causal.causation import ELSE, both, necessity, sufficiency, three_worlds
 from tacit.causal.events import Causation, with_columns
 from tacit.evidence.column import Evidence, take
@@ -25,13 +26,14 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.mechanisms import RESPONSE, with_mechanisms
 from tacit.model.rules import FunctionCPT
 from tacit.model.twin import WOULD, below, is_function
+from tacit.query.answers.answer import quietly, warn_impossible
 from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
 from tacit.query.query import compiled
 from tacit.query.tac import TAC, compile
 
 ROUNDS = 50  # of linear programs for one node after the other
-GAIN = 1e-10  # below which a round has come to its end
+GAIN = 1e-10  # of a probability, below which a round has come to its end
 MAX_COLUMNS = 6  # rows that are printed
 KINDS = ("necessity", "sufficiency", "both")
 
@@ -120,6 +122,10 @@ def bounds(
         return _with_experiment(net, question, known, experiment)
     reached = below(net, [question.x], [question.y])
     random = [name for name in reached if not is_function(net.cpt(name))]
+    if not isinstance(restarts, int) or restarts < 1:
+        raise TacitError(f"restarts is {shown(restarts)}, expected a number of random starts, at least 1")
+    if not known.rows:
+        return CausalBounds.of([Interval(np.empty(0), np.empty(0))] * len(KINDS), exact=len(random) <= 1)
     if not random:
         exact = (ask(net, cause, effect, known) for ask in (necessity, sufficiency, both))
         return CausalBounds.of((Interval(own, own) for own in exact), exact=True)
@@ -127,7 +133,7 @@ def bounds(
     if len(random) == 1:
         return CausalBounds.of((program.extremes(kind, random[0]) for kind in KINDS), exact=True)
     rng = np.random.default_rng(seed)
-    starts = [program.random(rng) for _ in range(max(restarts, 1))]
+    starts = [program.random(rng) for _ in range(restarts)]
     return CausalBounds.of((program.search(kind, starts) for kind in KINDS), exact=False)
 
 
@@ -140,13 +146,13 @@ class _Responses:
         self.start = {name: np.asarray(self.network.table(f"{name}{RESPONSE}")) for name in random}
         self.constraints = {name: _constraints(net, self.network, name) for name in random}
         self._queries: dict[tuple[str, str], tuple[TAC, Evidence, float]] = {}
-        self.weights = {kind: self._weight(kind) for kind in KINDS}
+        self.log_weights = {kind: self._log_weight(kind) for kind in KINDS}
 
     def extremes(self, kind: str, node: str) -> Interval:
         """The least and the largest value, row by row, where one node is random."""
-        gains = self._gains(kind, node, self.start)
-        ends = [[self._best(row, node, sign)[0] for row in gains] for sign in (1.0, -1.0)]
-        return self._scaled(kind, np.array(ends[0]), -np.array(ends[1]))
+        gains, rows = np.unique(self._gains(kind, node, self.start), axis=0, return_inverse=True)
+        low, high = (np.array([self._best(row, node, sign)[0] for row in gains]) for sign in (1.0, -1.0))
+        return self._interval(kind, low[rows], -high[rows])
 
     def search(self, kind: str, starts: Sequence[dict[str, Floats]]) -> Interval:
         """The least and the largest value that is found, row by row, going from node to node."""
@@ -154,7 +160,7 @@ class _Responses:
         for row in range(self.known.rows):
             for end, sign in enumerate((1.0, -1.0)):
                 ends[end, row] = min(self._descend(kind, start, row, sign) for start in starts) * sign
-        return self._scaled(kind, *ends)
+        return self._interval(kind, *ends)
 
     def random(self, rng: np.random.Generator) -> dict[str, Floats]:
         """Mechanisms of all nodes that agree with the tables: corners in random directions."""
@@ -173,21 +179,21 @@ class _Responses:
 
     def _best(self, gains: Floats, node: str, sign: float) -> tuple[float, Floats]:
         """The least of `sign` times what the responses of a node come to, and those that attain it."""
-        matrix, tables = self.constraints[node]
-        scale = float(np.abs(gains).max()) or 1.0  # the tolerances of the solver are absolute
-        answer = linprog(sign * gains / scale, A_eq=matrix, b_eq=tables, method="highs")
-        if answer.x is None:
-            raise TacitError(f"the linear program for {node!r} has no answer: {answer.message}")
-        return float(sign * gains @ answer.x), answer.x
+        best = least(sign * gains, *self.constraints[node])
+        if best is None:
+            raise TacitError(f"the linear program for the mechanism of {node!r} has no answer")
+        return float(sign * gains @ best), best
 
     def _gains(self, kind: str, node: str, responses: dict[str, Floats], rows: slice = slice(None)) -> Floats:
-        """The probability of event and evidence under each response function of a node: (rows, responses)."""
+        """The probability of the event under each response function, over that of what is known: (rows, responses)."""
         tac, evidence, scale = self._query(kind, node)
-        root = f"{node}{RESPONSE}"
         cpts = {f"{name}{RESPONSE}": own for name, own in responses.items() if name != node}
-        own = tac.with_network(tac.network.with_cpts(cpts)) if cpts else tac
-        joint = own.joint(_some(evidence, rows))
-        return np.asarray(scale * joint / np.asarray(self.network.table(root)))
+        own, some = tac.with_network(tac.network.with_cpts(cpts)) if cpts else tac, _some(evidence, rows)
+        with quietly():
+            posterior = np.nan_to_num(own.posterior(some))  # NaN where no response leads to the event
+        known = self.log_weights[kind][rows]
+        share = np.exp(own.log_evidence(some) - np.where(np.isneginf(known), 0.0, known))
+        return np.asarray(scale * share[:, None] * posterior / self.start[node])
 
     def _query(self, kind: str, node: str) -> tuple[TAC, Evidence, float]:
         """The query for the response of a node together with the event, its rows, and a scale."""
@@ -216,17 +222,40 @@ class _Responses:
             }
         return {**columns, x: self.question.instead.column(), y: effect.absent(), would: effect.column(would)}
 
-    def _weight(self, kind: str) -> Floats:
-        """The probability of what is known: the tables decide it, whatever the mechanisms are."""
+    def _log_weight(self, kind: str) -> Floats:
+        """The logarithm of how probable what is known is: the tables decide it, whatever the mechanisms are."""
         event = {} if kind == "both" else self._event(kind, {})
         seen = with_columns(self.known, {name: event[name] for name in (self.question.x, self.question.y) if event})
         tac = compile(self.network, None, list(seen.columns))
         scale = self.question.effect.scale if kind == "sufficiency" else 1.0
-        return np.asarray(scale * np.exp(tac.log_evidence(seen)))
+        return np.asarray(tac.log_evidence(seen) + np.log(scale))
 
-    def _scaled(self, kind: str, low: Floats, high: Floats) -> Interval:
-        weight = np.where(self.weights[kind] > 0, self.weights[kind], np.nan)
-        return Interval(*(np.clip(end / weight, 0.0, 1.0) for end in (low, high)))
+    def _interval(self, kind: str, low: Floats, high: Floats) -> Interval:
+        impossible = np.isneginf(self.log_weights[kind])
+        warn_impossible(impossible, f"their bounds of {kind} are NaN")
+        return Interval(*(np.where(impossible, np.nan, np.clip(end, 0.0, 1.0)) for end in (low, high)))
+
+
+def least(aim: Floats, matrix: Any, totals: Floats) -> Floats | None:
+    """The numbers from 0 with the least `aim @ x` of which `matrix @ x` is `totals`; None if there are none.
+
+    The tolerances of the solver are absolute. So each number is measured by the smallest total that it is part of, and
+    each total by itself: what is rare is as exact as what is frequent.
+    """
+    rows = coo_array(matrix)
+    possible = np.ones(len(aim), dtype=bool)
+    possible[rows.col[totals[rows.row] == 0]] = False
+    unit = np.full(len(aim), np.inf)
+    np.minimum.at(unit, rows.col, totals[rows.row])
+    unit = np.where(possible & np.isfinite(unit), unit, 0.0)
+    used = totals[rows.row] > 0
+    data = rows.data[used] * unit[rows.col[used]] / totals[rows.row[used]]
+    scaled = csr_array((data, (rows.row[used], rows.col[used])), shape=rows.shape)
+    costs = aim * unit
+    answer = linprog(
+        costs / (np.abs(costs).max() or 1.0), A_eq=scaled[totals > 0], b_eq=np.ones((totals > 0).sum()), method="highs"
+    )
+    return None if answer.x is None else np.asarray(answer.x * unit)
 
 
 def _some(evidence: Evidence, rows: slice) -> Evidence:
@@ -252,9 +281,7 @@ def _with_experiment(net: Network, question: Causation, known: Evidence, experim
 
     A row is described by its X (x, x', or another state), and by what Y would be with x and with x'.
     """
-    done = [np.broadcast_to(np.asarray(p, dtype=float), known.rows) for p in _two(experiment)]
-    if not all(((p >= 0) & (p <= 1)).all() for p in done):
-        raise NetworkError("experiment: expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x'))")
+    done = _probabilities(experiment, known.rows)
     tac = compile(net, [question.x, question.y], [*known.columns])
     seen = tac.posterior(known)
     x, other, y = question.present.state, question.instead.state, question.effect.state
@@ -282,17 +309,22 @@ def _of_one_row(together: tuple[float, ...], done: tuple[float, float]) -> dict[
     answers = {}
     for kind, (places, weight) in events.items():
         aim = np.isin(q, places).ravel().astype(float)
-        ends = [linprog(sign * aim, A_eq=matrix, b_eq=totals, method="highs") for sign in (1.0, -1.0)]
-        if ends[0].x is None or ends[1].x is None:
+        ends = [least(sign * aim, matrix, totals) for sign in (1.0, -1.0)]
+        if ends[0] is None or ends[1] is None:
             raise NetworkError("experiment: these probabilities cannot go with what the network says of the cause and "
                                "the effect; P(Y = y | do(X = x)) is at least P(X = x, Y = y), for example")  # fmt: skip
-        low, high = (float(np.clip(aim @ end.x / weight, 0.0, 1.0)) if weight > 0 else np.nan for end in ends)
+        low, high = (float(np.clip(aim @ end / weight, 0.0, 1.0)) if weight > 0 else np.nan for end in ends)
         answers[kind] = low, high
     return answers
 
 
-def _two(experiment: Any) -> list[Any]:
-    listed = [] if isinstance(experiment, str | dict) else list(experiment)
-    if len(listed) != 2:
-        raise NetworkError("experiment: expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x'))")
-    return listed
+def _probabilities(experiment: Any, rows: int) -> list[Floats]:
+    """P(y | do(x)) and P(y | do(x')), (rows,) each."""
+    expected = "expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x')), numbers or one for each row"
+    try:
+        done = [np.broadcast_to(np.asarray(p, dtype=float), (rows,)) for p in experiment]
+    except (TypeError, ValueError):
+        done = []
+    if len(done) != 2 or not all(((p >= 0) & (p <= 1)).all() for p in done):
+        raise NetworkError(f"experiment is {shown(experiment)}; {expected}")
+    return done

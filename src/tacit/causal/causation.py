@@ -14,6 +14,7 @@ from tacit.causal.events import Causation, with_columns
 from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.twin import WOULD, counterpart, twin
+from tacit.query.answers.answer import warn_impossible
 from tacit.query.asking.options import CompileOptions
 from tacit.query.network import Network
 from tacit.query.query import compiled
@@ -77,6 +78,7 @@ def both(net: Network, cause: Any, effect: Any, rows: EvidenceLike | None = None
     worlds, query, columns = three_worlds(net, question)
     if len(query) < 2:  # nothing that X may change
         impossible = np.isneginf(compile(net, None, [*known.columns]).log_evidence(known))
+        warn_impossible(impossible, "the answer is NaN")
         return np.where(impossible, np.nan, 0.0)
     tac = compiled(TAC, worlds, query, [*known.columns], (), CompileOptions(do=tuple(columns)))
     posterior = tac.posterior(with_columns(known, columns))

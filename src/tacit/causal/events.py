@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +75,10 @@ class Causation:
             raise NetworkError(f"cause compares {x!r} in the state {states[0]!r} with the same state")
         if x == y:
             raise NetworkError(f"{x!r} is both the cause and the effect")
-        return Causation(present, instead, _event(net, y, state, "effect"))
+        happening = _event(net, y, state, "effect")
+        if happening.variable.card < 2:
+            raise NetworkError(f"effect: {y!r} has one state only, so nothing brings it about")
+        return Causation(present, instead, happening)
 
     def others(self, net: Model, rows: EvidenceLike | None, allowed: bool = False) -> Evidence:
         """The evidence of rows on other variables; on the cause and the effect, too, if that is allowed."""
@@ -92,7 +96,7 @@ def with_columns(known: Evidence, columns: dict[str, Column]) -> Evidence:
 
 
 def _parts(given: Any, count: int, what: str, example: str) -> list[Any]:
-    parts = [] if isinstance(given, str) else list(given)
+    parts = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else []
     if len(parts) != count:
         raise NetworkError(f"{what} is {shown(given)}, expected {count} names: {example}")
     return parts
@@ -102,6 +106,6 @@ def _event(net: Model, name: str, label: Any, what: str) -> Event:
     variable = net.variable(name)
     if variable.continuous:
         raise NetworkError(f"{what}: {name!r} is continuous, and has no states to compare")
-    if label not in variable.codes:
+    if not isinstance(label, Hashable) or label not in variable.codes:
         raise NetworkError(f"{what}: {label!r} is no state of {name!r}; expected one of {listed_states(variable)}")
     return Event(variable, variable.codes[label])

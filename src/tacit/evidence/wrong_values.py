@@ -38,7 +38,7 @@ def not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]
     with suppress(ValueError):
         number = as_float(value) if isinstance(value, int | float | str) else None
     if number is not None and variable.numeric:
-        problem += f" (its labels are numbers; pass likelihoods as an array of shape (rows, {variable.card}))"
+        problem += _of_numeric_labels(variable, number)
     elif number is not None and variable.card == 2 and 0 < number < 1:
         problem += ", or a float in every row"
     elif number is not None:  # a code, whose meaning as a likelihood may be the opposite
@@ -46,6 +46,15 @@ def not_states(variable: Variable, values: Sequence[Any], rows: NDArray[np.intp]
         if number in numbers_spelled(variable):
             problem += f"; its states are text: {AS_TEXT}"
     return _error(variable, problem + _of_gaps(values) + _of_commas(values), wrong)
+
+
+def _of_numeric_labels(variable: Variable, number: float) -> str:
+    """How likelihoods are passed, where a single number would be a label."""
+    truths = all(isinstance(label, bool) for label in variable.states)
+    why = "True and False are also the numbers 1 and 0" if truths else "its labels are numbers"
+    if variable.card == 2 and 0 < number < 1:
+        return f" ({why}; for a likelihood of {shown(variable.states[0])}, pass [[{number:g}, {1 - number:g}]])"
+    return f" ({why}; pass likelihoods as an array of shape (rows, {variable.card}))"
 
 
 def _in_no_interval(variable: Variable, edges: Edges, wrong: list[Wrong], present: int) -> EvidenceError:

@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from tacit.base.errors import FormatError, TacitError
 from tacit.base.text import listed
 from tacit.base.warnings import warn
+from tacit.evidence.tables.suffixes import is_table
 from tacit.io.formats import bif, ergo, hugin, json, netica, samiam, uai, xmlbif
 from tacit.io.parsing.content import read_bytes, suffix_of, write_text
 from tacit.model.elements.variable import Label
@@ -39,6 +40,7 @@ _FORMATS: dict[str, _Format] = {
     ".erg": ergo,
     ".json": json,
 }
+NO_TABLES = "tacit.discover makes a network of a table"
 ZIP = b"PK\x03\x04"
 _EVIDENCE = {".inst": samiam.parse_evidence, ".evid": uai.parse_evidence}  # of SamIam, and of the UAI competitions
 # how files of the formats begin, after spaces, a byte-order mark and comments
@@ -118,11 +120,12 @@ def _composed(net: Network | FactorGraph, format: _Format, do: str) -> str:
     for name in net.value_nodes if format is not json else ():
         remedy = "write .json, or net.without_values()"
         raise FormatError(f"{name!r} is a value node, which no format but JSON holds; {remedy}")
+    text = format.compose(net)
     lost = [name for name in net if net.bins(name) is not None] if format is not json else []
     if lost:
         what = f"the file holds no bins: {listed(lost)} will have the names of intervals as states"
         warn(f"{what}, and take no numbers; .json keeps them", LostBinsWarning)
-    return format.compose(net)
+    return text
 
 
 class LostBinsWarning(UserWarning):
@@ -137,8 +140,9 @@ def format_of(path: str | os.PathLike[str]) -> _Format:
 def _chosen(formats: Mapping[str, T], path: str | os.PathLike[str]) -> T:
     suffix = suffix_of(path)
     if suffix not in formats:
-        expected = f"one of {', '.join(formats)}, or one with .gz"
-        raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; expected {expected}")
+        expected = f"expected one of {', '.join(formats)}, or one with .gz"
+        hint = f"; {NO_TABLES}" if is_table(path) else ""
+        raise FormatError(f"{PurePath(path)}: unknown file suffix {suffix!r}; {expected}{hint}")
     return formats[suffix]
 
 
@@ -150,6 +154,9 @@ def _parsed(format: _Format, path: str | os.PathLike[str]) -> Network | FactorGr
     except FormatError as error:
         if data.startswith(ZIP):
             raise FormatError(f"{error}; it is no network: tacit.Ensemble.load reads the .npz of an ensemble") from None
+        if is_table(path) and not _STARTS[".json"].match(data):  # `save` may have given JSON such a name
+            raise FormatError(f"{os.fspath(path)}: load reads a file of this name as a network in JSON, and this is "
+                              f"none; {NO_TABLES}") from None  # fmt: skip
         other = next((suffix for suffix, start in _STARTS.items() if start.match(data)), None)
         if other is None or _FORMATS[other] is format:
             raise

@@ -34,7 +34,7 @@ class Mechanism(NamedTuple):
 
 def with_mechanisms(net: M, kind: str, only: Container[str] | None = None) -> M:
     """A network in which each random node, or `only` some, is a function of its parents and a root `NAME.response`."""
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise NetworkError(f"kind is {kind!r}, expected one of {', '.join(map(repr, KINDS))}")
     random = [name for name in net if net.parents(name) and not is_function(net.cpt(name))]
     random = [name for name in random if only is None or name in only]
@@ -59,6 +59,7 @@ def with_mechanisms(net: M, kind: str, only: Container[str] | None = None) -> M:
         functional.add(root, states=len(mechanism.probabilities), cpt=mechanism.probabilities)
         rule = FunctionCPT.from_rows(mechanism.codes, np.eye(node.variable.card))
         functional.add(name, (*node.parents, root), node.variable.states, rule, bins=node.variable.bins)
+    functional._values |= net._values
     return functional
 
 
@@ -68,8 +69,8 @@ def responses(name: str, table: Floats) -> Mechanism:
     possible = [np.flatnonzero(row) for row in rows]
     count = math.prod(map(len, possible))
     if count > MAX_RESPONSES or count * len(rows) > MAX_ENTRIES:
-        remedy = "kind='monotone' has few, where it holds, and tacit.causal.bounds needs none"
-        raise TooLargeError(f"node {name!r} has {large(count)} response functions (limit {MAX_RESPONSES:,}); {remedy}")
+        many = f"node {name!r} has {large(count)} response functions (limit {MAX_RESPONSES:,})"
+        raise TooLargeError(f"{many}; kind='monotone' has few, where it holds")
     codes = np.array(list(itertools.product(*possible)), dtype=np.int64).T
     probabilities = np.prod(np.take_along_axis(rows, codes, axis=1), axis=0)
     return Mechanism(probabilities, codes.reshape(*table.shape[:-1], count))
@@ -77,13 +78,38 @@ def responses(name: str, table: Floats) -> Mechanism:
 
 def quantiles(name: str, table: Floats) -> Mechanism:
     """Chance is a level between 0 and 1, and the state that of this quantile in every parent state."""
-    upper = np.cumsum(table, axis=-1)
-    upper[..., -1] = 1.0
-    edges = np.unique(np.minimum(upper, 1.0))
-    edges = edges[np.append(np.diff(edges) > SAME, True) & (edges > SAME)]
-    levels = edges - np.diff(edges, prepend=0.0) / 2
-    codes = (levels > upper[..., :-1, None]).sum(axis=-2)
-    return Mechanism(np.diff(edges, prepend=0.0), codes)
+    below, above = np.cumsum(table, axis=-1)[..., :-1], np.cumsum(table[..., ::-1], axis=-1)[..., -2::-1]
+    edges, places = _edges(below.ravel(), above.ravel())
+    widths = np.array([_distance(*pair) for pair in itertools.pairwise([(0.0, 1.0), *edges, (1.0, 0.0)])])
+    levels = np.flatnonzero(widths > 0)
+    after = places.reshape(below.shape)[..., None] < levels  # (parents..., edges between states, levels)
+    return Mechanism(widths[levels] / widths.sum(), after.sum(axis=-2))
+
+
+def _edges(below: Floats, above: Floats) -> tuple[list[tuple[float, float]], NDArray[np.int64]]:
+    """The different levels at which states end, lowest first, and which of them each one is.
+
+    A level is what is below it and what is above it. The smaller of these has all its digits, and tells levels apart.
+    """
+    high = below > above
+    order = np.lexsort((np.where(high, -above, below), high))
+    edges: list[tuple[float, float]] = []
+    places = np.empty(len(order), dtype=np.int64)
+    for i in order:
+        edge = float(below[i]), float(above[i])
+        if not edges or _distance(edges[-1], edge) > SAME * min(edge):
+            edges.append(edge)
+        places[i] = len(edges) - 1
+    return edges, places
+
+
+def _distance(lower: tuple[float, float], upper: tuple[float, float]) -> float:
+    """How probable levels between two are."""
+    if upper[0] <= upper[1]:
+        return upper[0] - lower[0]
+    if lower[0] > lower[1]:
+        return lower[1] - upper[1]
+    return max(0.0, 1.0 - lower[0] - upper[1])
 
 
 KINDS: dict[str, Callable[[str, Floats], Mechanism]] = {"response": responses, "monotone": quantiles}
@@ -101,10 +127,10 @@ def _require_monotone(net: Model, tables: dict[str, Floats]) -> None:
         return
     name, parent = next(iter(fails.items()))
     holds = [repr(other) for other in tables if other not in fails]
-    where = f"it holds for {listed(holds)}" if holds else "it holds for no other node"
-    others = f", as {listed([repr(other) for other in list(fails)[1:]])} do" if len(fails) > 1 else ""
-    raise NetworkError(f"node {name!r} has no monotone mechanism{others}: as {parent!r} goes from state to state, "
-                       f"higher states of {name!r} become both more and less probable; {where}")  # fmt: skip
+    who = f"node {name!r} has" if len(fails) == 1 else f"nodes {listed(list(map(repr, fails)))} have"
+    others = f"; {listed(holds)} {'has' if len(holds) == 1 else 'have'} one" if holds else ""
+    why = f"as {parent!r} goes from state to state, higher states of {name!r} become both more and less probable"
+    raise NetworkError(f"{who} no monotone mechanism: {why}{others}; tacit.causal.bounds needs no mechanism")
 
 
 def _not_monotone(net: Model, name: str, table: Floats) -> str | None:

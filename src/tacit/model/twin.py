@@ -25,6 +25,9 @@ def twin(net: M, set_to: Sequence[str], wanted: Iterable[str] | None = None, suf
     are asked for (all, if left out): others have none, unless these need them. A counterpart is called `NAME.would`,
     or by another `suffix`. What is copied must be a function of its parents.
     """
+    if taken := [name for name in net if f"{name}{suffix}" in net]:
+        problem = f"is what the counterpart of {taken[0]!r} in a second world is called"
+        raise NetworkError(f"node '{taken[0]}{suffix}' {problem}; give it another name")
     reached = below(net, set_to, net if wanted is None else wanted)
     for name in reached:
         _require_function(net, name, set_to)

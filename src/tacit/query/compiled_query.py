@@ -299,7 +299,7 @@ def check_families(query: CompiledQuery, new: Model) -> None:
     for name in query.program.states:
         if name not in new:
             remedy = "which the query asks about; compile it again"
-            if any(other.endswith(WOULD) for other in query.do):
+            if any(other.endswith(WOULD) for other in (*query.do, *query.given)):
                 remedy = ("and would= asks networks of two worlds, which tacit.compile makes: "
                           "tacit.compile(net, ..., would=...).network")  # fmt: skip
             raise NetworkError(f"the other network has no variable {name!r}, {remedy}")

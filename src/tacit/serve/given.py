@@ -9,6 +9,7 @@ columns in Python may not: what a value means does not depend on other rows, nor
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 from typing import Any
@@ -22,6 +23,7 @@ from tacit.evidence.codes import MISSING, UNKNOWN
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.density_column import DensityColumn, with_densities
 from tacit.evidence.frames import smallest
+from tacit.evidence.intervals import spelled_number
 from tacit.evidence.labels import Codes, error_in_row
 from tacit.evidence.numbers import as_float
 from tacit.evidence.read import read, read_column
@@ -130,7 +132,7 @@ def _numbers(variable: Variable, name: str, values: Sequence[Any]) -> Floats:
         )
     for row, value in enumerate(values):
         if value is not None and type(value) not in (int, float):
-            raise EvidenceError(f"{shown(value)} is not a number", variable=name, row=row)
+            raise EvidenceError(f"{shown(value)} is not a number{_unquoted(value)}", variable=name, row=row)
     return np.array([np.nan if value is None else as_float(value) for value in values])
 
 
@@ -138,6 +140,17 @@ def _together(variable: Variable, by_name: Mapping[str, Floats]) -> DensityColum
     """The columns of a continuous variable, of which some may have one number for all rows, or none."""
     parts = [by_name.get(name, np.full(1, np.nan)) for name in variable.columns]
     return DensityColumn(variable, np.stack(np.broadcast_arrays(*parts), axis=1))
+
+
+def _pair(variable: Variable, first: float) -> str:
+    """The likelihoods of two states by that of the first one, as JSON has them."""
+    return f": [{first:g}, {1 - first:g}]" if variable.card == 2 else ""
+
+
+def _unquoted(value: Any) -> str:
+    """How a number is sent, where some text spells one."""
+    number = spelled_number(value) if isinstance(value, str) else None
+    return "" if number is None or not math.isfinite(number) else f"; send it without quotes: {json.dumps(number)}"
 
 
 def _codes(variable: Variable, values: Sequence[Any]) -> Codes | None:
@@ -159,7 +172,13 @@ def _typed(variable: Variable, values: Sequence[Any]) -> list[Any]:
         if isinstance(value, list | dict):
             return _likelihoods(variable, value, row)
         if type(value) not in (int, float):
+            if variable.bins is not None and value not in variable.codes and (unquoted := _unquoted(value)):
+                raise error_in_row(variable, row, f"{shown(value)} is not a number{unquoted}")
             return value
+        if variable.numeric and variable.bins is None and 0 < value < 1 and value not in variable.codes:
+            likelihoods = f"; for a likelihood, give one for each state{_pair(variable, value)}"
+            problem = f"{shown(value)} is not a state; expected one of {listed_states(variable)}{likelihoods}"
+            raise error_in_row(variable, row, problem)
         if not spelled:
             return float(value) if is_likelihood and 0 <= value <= 1 else value
         if spelled.get(value) is None:  # no likelihood either: 0.9 would be of one state, 1 the other

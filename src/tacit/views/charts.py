@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import row_name
-from tacit.views.axes import ACCENT, INK, PALE, Axes, axes_of, plain, with_legend
+from tacit.views.axes import ACCENT, INK, PALE, POINTS_PER_INCH, Axes, BarLook, axes_of, in_lines, plain, with_legend
 from tacit.views.lengths import inches
 
 MAX_ROWS = 40
@@ -19,7 +19,15 @@ WIDTH = 5.5  # inches, of a new figure
 BAR, OUTSIDE = 0.3, 1.0  # inches: of a bar with the gap to the next one, and of all that is not bars
 LOWERS, RAISES = "#8e2157", "#86b3e2"  # as in a tornado: dark and light, so that grey print tells them apart
 LETTERS = 9
-LABEL = 0.2  # of the axis, at least, for the numbers of short bars
+BESIDE = BarLook(above=False, letters=LETTERS, axis_letters=LETTERS, bar=0.22, gap=0.08)
+ABOVE = BarLook(above=True, letters=8, axis_letters=8, bar=0.15, gap=0.09)
+LEAST_BESIDE, MARGIN = 4.5, 0.3  # inches: what is needed to have names beside bars; around all that is drawn
+NAME_SHARE, SHORT_SHARE = (
+    0.4,
+    0.2,
+)  # of the width that names beside bars may take, where it is large, and where it is not
+BAR_SHARE = 0.4  # of the axis, at least, for bars between their numbers
+BEHIND = 3  # points from the end of a bar to its number
 BEYOND = 1.3  # an infinite weight is drawn so many times as long as the longest finite one
 
 
@@ -82,10 +90,9 @@ def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None
     _check_rows(answer)
     table, names = flat(answer.array), _names(answer)
     if len(answer.array) == 1:
-        ax = _new(ax, width, len(names))
-        _bars(ax, names, table[0], [f"{100 * p:.3g}%" for p in table[0]], ACCENT)
-        ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 5), xlabel=_title(answer))
-        return ax
+        bars = _bars(ax, width, names, table[0], [f"{100 * p:.3g}%" for p in table[0]], ACCENT)
+        bars.ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 5))
+        return bars.labelled(_title(answer))
     ax = _new(ax, width, len(answer.array))
     places, left = _places(answer), np.zeros(len(answer.array))
     for name, share, color in zip(names, np.nan_to_num(table).T, _colors(len(names)), strict=True):
@@ -102,14 +109,12 @@ def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, 
     table, names = flat(mean.array), _names(mean)
     about = f"{100 * level:.4g}% intervals"
     if len(table) == 1:
-        ax = _new(ax, width, len(names))
         ends = zip(table[0], low[0], high[0], strict=True)
         said = [f"{100 * p:.1f}%  [{100 * a:.1f}, {100 * b:.1f}]" for p, a, b in ends]
-        _bars(ax, names, table[0], said, PALE, said_behind=high[0])
-        places = np.arange(len(names))[::-1]
-        ax.hlines(places, low[0], high[0], color=INK, linewidth=1.6)
-        ax.set(xlim=(0, 1.4), xticks=np.linspace(0, 1, 5), xlabel=f"{_title(mean)}, {about}")
-        return ax
+        bars = _bars(ax, width, names, table[0], said, PALE, said_behind=high[0])
+        bars.ax.hlines(bars.middles, low[0], high[0], color=INK, linewidth=1.6)
+        bars.ax.set(xlim=(0, 1.4), xticks=np.linspace(0, 1, 5))
+        return bars.labelled(f"{_title(mean)}, {about}")
     shown = names[:1] if len(names) == 2 else names
     ax = _new(ax, width, len(table) * (1 + len(shown)) // 2)
     apart = np.linspace(0.28, -0.28, len(shown)) if len(shown) > 1 else [0.0]
@@ -163,15 +168,31 @@ def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> A
     if not found:
         raise TacitError("there are no weights to draw: no finding has one of its own; print the explanation")
     numbers = np.array([weight for _, weight in found])
-    ax = _new(ax, width, len(found))
-    lengths = _drawn(numbers)
-    _bars(ax, [name for name, _ in found], lengths, [f"{weight:+.3g}" for weight in numbers], _signs(numbers))
-    ax.axvline(0, color=INK, linewidth=1)
-    lowest, highest = 1.25 * min(0.0, lengths.min()), 1.25 * max(0.0, lengths.max())
-    room = LABEL * (highest - lowest) or 1.0
-    ax.set_xlim(min(lowest, -room if lowest else 0.0), max(highest, room if highest else 0.0))
-    ax.set_xlabel(f"weight for {why.query} = {why.states[why.state]}, in nats")
+    lengths, new = _drawn(numbers), ax is None
+    bars = _bars(
+        ax, width, [name for name, _ in found], lengths, [f"{weight:+.3g}" for weight in numbers], _signs(numbers)
+    )
+    ax = bars.labelled(f"weight for {why.query} = {why.states[why.state]}, in nats")
+    bars.draw_zero()
+    if new:
+        ax.figure.draw_without_rendering()  # places the axes, of whose width the numbers take a part
+    ax.set_xlim(*_limits(lengths, bars.numbers, ax.get_window_extent().width))
     return ax
+
+
+def _limits(lengths: Floats, numbers: Sequence[Any], pixels: float) -> tuple[float, float]:
+    """The ends of an axis of so many pixels that leave room for the number behind each bar."""
+    if not lengths.any():
+        return 0.0, 1.0
+    gap = 2 * BEHIND / POINTS_PER_INCH * numbers[0].figure.dpi
+    room = np.array([text.get_window_extent().width + gap for text in numbers])
+    left, right = lengths < 0, lengths >= 0
+    low, high = (np.append(np.abs(lengths[side]), 0.0) for side in (left, right))
+    before, after = (np.append(room[side], 0.0) for side in (left, right))
+    free = np.maximum(pixels - np.add.outer(before, after), BAR_SHARE * pixels)
+    units = np.add.outer(low, high)
+    scale = np.min(free[units > 0] / units[units > 0])  # pixels per unit, that of the two bars for which it is least
+    return -float(np.max(low + before / scale)), float(np.max(high + after / scale))
 
 
 def _joint(states: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
@@ -188,23 +209,77 @@ def _title(answer: Labelled) -> str:
 
 def _new(ax: Any, width: float | str | None, bars: int) -> Axes:
     """The axes that are given, or those of a figure with room for some bars."""
+    return axes_of(ax, (_width(ax, width), OUTSIDE + BAR * bars))
+
+
+def _width(ax: Any, width: float | str | None) -> float:
+    """How wide a new figure is, in inches."""
     if ax is not None and width is not None:
         raise TacitError("width= is for a new figure, but ax= has axes of a figure that is already there")
-    return axes_of(ax, (WIDTH if width is None else inches(width), OUTSIDE + BAR * bars))
+    return WIDTH if width is None else inches(width)
+
+
+class _Bars(NamedTuple):
+    """Axes with bars, from top to bottom, and their numbers."""
+
+    ax: Axes
+    look: BarLook
+    middles: Floats
+    numbers: list[Any]
+    label_width: float
+
+    def labelled(self, text: str) -> Axes:
+        """The axes, with a text below them."""
+        self.ax.set_xlabel(in_lines(text, self.label_width, self.look.axis_letters))
+        return self.ax
+
+    def draw_zero(self) -> None:
+        """A line where bars begin, which crosses no names."""
+        half = self.look.bar / 2
+        if self.look.above:
+            self.ax.vlines(
+                np.zeros(len(self.middles)), self.middles - half, self.middles + half, color=INK, linewidth=1
+            )
+        else:
+            self.ax.axvline(0, color=INK, linewidth=1)
 
 
 def _bars(
-    ax: Axes, names: Sequence[str], lengths: Floats, said: Sequence[str], color: Any, said_behind: Floats | None = None
-) -> None:
+    ax: Any,
+    width: float | str | None,
+    names: Sequence[str],
+    lengths: Floats,
+    said: Sequence[str],
+    color: Any,
+    said_behind: Floats | None = None,
+) -> _Bars:
     """Bars from top to bottom, each with its number behind its end, or behind another one."""
-    places = np.arange(len(names))[::-1]
-    ax.barh(places, lengths, 0.72, color=color)
-    for place, length, text in zip(places, lengths if said_behind is None else said_behind, said, strict=True):
-        side, shift = ("left", 3) if not length < 0 else ("right", -3)
-        end = (float(np.nan_to_num(length)), place)
-        ax.annotate(text, end, (shift, 0), textcoords="offset points", ha=side, va="center", fontsize=LETTERS)
-    ax.set_yticks(places, names)
-    _lettered(ax)
+    wide = _width(ax, width)
+    room = wide - MARGIN if ax is None else ax.get_window_extent().width / ax.figure.dpi
+    share = NAME_SHARE if room >= LEAST_BESIDE else SHORT_SHARE
+    look, names = _placed(names, room, share)
+    below = room * (1 - share) if ax is None and not look.above else room
+    ax = axes_of(ax, (wide, OUTSIDE + sum(map(look.height, names))))
+    middles = look.middles(names[::-1])[::-1]
+    ax.barh(middles, lengths, look.bar, color=color)
+    numbers = []
+    for place, length, text in zip(middles, lengths if said_behind is None else said_behind, said, strict=True):
+        side, shift = ("left", BEHIND) if not length < 0 else ("right", -BEHIND)
+        end, how = (float(np.nan_to_num(length)), place), {"va": "center", "fontsize": look.letters}
+        numbers.append(ax.annotate(text, end, (shift, 0), textcoords="offset points", ha=side, **how))
+    look.draw_names(ax, middles, names)
+    ax.tick_params(axis="x", labelsize=look.axis_letters)
+    ax.xaxis.label.set_size(look.axis_letters)
+    return _Bars(plain(ax), look, middles, numbers, below)
+
+
+def _placed(names: Sequence[str], room: float, share: float) -> tuple[BarLook, list[str]]:
+    """Names in lines, beside bars where a share of the room is enough for all, else above them."""
+    beside = [in_lines(name, share * room, BESIDE.letters) for name in names]
+    uncut = [name.replace("\n", " ") for name in beside] if room >= LEAST_BESIDE else beside
+    if uncut == list(names):
+        return BESIDE, beside
+    return ABOVE, [in_lines(name, room, ABOVE.letters) for name in names]
 
 
 def _lettered(ax: Axes) -> Axes:

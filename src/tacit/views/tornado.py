@@ -6,7 +6,6 @@ Wide ones have the names of the numbers to the left of the bars, those of a colu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,45 +17,16 @@ from tacit.model.cpt import THRESHOLDS
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.query.sensitivity import Entry, Sensitivity
-from tacit.views.axes import INK, Axes, axes_of, plain, with_legend
-from tacit.views.images import PIXELS_PER_INCH
+from tacit.views.axes import INK, Axes, BarLook, axes_of, in_lines, plain, with_legend
 from tacit.views.lengths import inches
-from tacit.views.words import spelled, wrapped
+from tacit.views.words import spelled
 
 LOWERED, RAISED = "#8e2157", "#86b3e2"  # dark and light, so that grey print tells them apart
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
-GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
-POINTS_PER_INCH = 72
-LETTERS_MEASURED = 9.0  # points of the letters that `wrapped` measures, in pixels of a 96th of an inch
-WIDENING = 1.1  # matplotlib's own font is wider than those
-LINE = 1.3  # the height of a line, in sizes of its letters
 WIDTH, OUTSIDE, MARGIN = 7.0, 1.1, 0.3  # inches: new axes, if nothing else is said; their title, legend, and margins
 NAME_WIDTH, LEAST_BESIDE = 2.9, 5.2  # inches: a name beside its bar, and what is needed to have names there
-
-
-@dataclass(frozen=True)
-class _Look:
-    """Where the names of bars are, and sizes: of letters in points, of all else in inches."""
-
-    above: bool
-    letters: float
-    axis_letters: float
-    bar: float
-    gap: float
-
-    def height(self, name: str) -> float:
-        """How high a bar is with its name, and the gap to its neighbours."""
-        lines = (name.count("\n") + 1) * self.letters * LINE / POINTS_PER_INCH
-        return self.gap + (self.bar + lines if self.above else max(self.bar, lines))
-
-    def middles(self, names: Sequence[str]) -> Floats:
-        """The middle of each bar, from the bottom: that of its row, or where its name leaves room."""
-        heights = np.array([self.height(name) for name in names])
-        return np.asarray(np.cumsum(heights) - heights + (self.gap + self.bar if self.above else heights) / 2)
-
-
-BESIDE = _Look(above=False, letters=8, axis_letters=9, bar=0.24, gap=0.14)
-ABOVE = _Look(above=True, letters=7, axis_letters=7.5, bar=0.13, gap=0.09)
+BESIDE = BarLook(above=False, letters=8, axis_letters=9, bar=0.24, gap=0.14)
+ABOVE = BarLook(above=True, letters=7, axis_letters=7.5, bar=0.13, gap=0.09)
 
 
 def tornado(
@@ -100,19 +70,13 @@ def tornado(
     wide = WIDTH if width is None else inches(width)
     room = wide - MARGIN if ax is None else ax.get_window_extent().width / ax.figure.dpi
     look = BESIDE if room >= LEAST_BESIDE else ABOVE
-    names = [_wrapped(bar.label, room if look.above else NAME_WIDTH, look.letters) for bar in bars]
+    names = [in_lines(bar.label, room if look.above else NAME_WIDTH, look.letters) for bar in bars]
     ax = axes_of(ax, size=(wide, sum(map(look.height, names)) + OUTSIDE))
     _draw_bars(ax, bars, look.middles(names), now, change, look)
-    _draw_names(ax, names, look)
-    what = _wrapped(_posterior(found, which), room if look.above else room - NAME_WIDTH, look.axis_letters)
+    look.draw_names(ax, look.middles(names), names)
+    what = in_lines(_posterior(found, which), room if look.above else room - NAME_WIDTH, look.axis_letters)
     ax.set_xlabel(f"{what}\nif one number is changed (line: {now:.3g}, as it is)")
     return _lettered(ax, look)
-
-
-def _wrapped(text: str, width: float, letters: float) -> str:
-    """A text in lines of some inches that do not end between a variable and its state."""
-    scale = letters / LETTERS_MEASURED * WIDENING
-    return "\n".join(wrapped(text.replace(" = ", GLUE), width * PIXELS_PER_INCH, scale)).replace(GLUE, " = ")
 
 
 def _widest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None, n: int, change: float) -> list[_Bar]:
@@ -127,7 +91,7 @@ def _widest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | Non
     return sorted(bars, key=lambda bar: abs(bar.raised - bar.lowered))[-int(n) :]
 
 
-def _draw_bars(ax: Axes, bars: Sequence[_Bar], middles: Floats, now: float, change: float, look: _Look) -> None:
+def _draw_bars(ax: Axes, bars: Sequence[_Bar], middles: Floats, now: float, change: float, look: BarLook) -> None:
     for word, other, color in (("lowered", "raised", LOWERED), ("raised", "lowered", RAISED)):
         widths = np.array([getattr(bar, word) - now for bar in bars])
         others = np.array([getattr(bar, other) - now for bar in bars])
@@ -140,21 +104,8 @@ def _draw_bars(ax: Axes, bars: Sequence[_Bar], middles: Floats, now: float, chan
         ax.axvline(now, color=INK, linewidth=1)
 
 
-def _draw_names(ax: Axes, names: Sequence[str], look: _Look) -> None:
-    """The name of each bar, to its left or above it, and room for all."""
-    middles = look.middles(names)
-    ax.set_ylim(0, sum(map(look.height, names)) or 1)
-    if look.above:
-        ax.tick_params(axis="y", pad=0)
-        ax.set_yticks(middles + look.bar / 2, names, ha="left", va="bottom", linespacing=1.1)
-        ax.spines["left"].set_visible(False)
-    else:
-        ax.set_yticks(middles, names)
-
-
-def _lettered(ax: Axes, look: _Look) -> Axes:
+def _lettered(ax: Axes, look: BarLook) -> Axes:
     """Axes with letters of the right sizes, and a legend."""
-    ax.tick_params(axis="y", labelsize=look.letters, length=0)
     ax.tick_params(axis="x", labelsize=look.axis_letters)
     ax.xaxis.label.set_size(look.axis_letters)
     ax.locator_params(axis="x", nbins=5)

@@ -8,7 +8,16 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tacit
-from tacit import Ensemble, ImpossibleEvidenceWarning, Network, NetworkError, TacitError, UnusedColumnWarning, semantics
+from tacit import (
+    Ensemble,
+    EvidenceError,
+    ImpossibleEvidenceWarning,
+    Network,
+    NetworkError,
+    TacitError,
+    UnusedColumnWarning,
+    semantics,
+)
 from tests.helpers import ENGINES_OF_MANY, close, impossible, one_row, tries
 from tests.query.decisions.cases import decisions, width, worth
 from tests.query.test_ensembles import redrawn
@@ -186,6 +195,10 @@ def test_a_frame_may_hold_what_was_decided():
     tac = tacit.compile(treatment(), decide="Treat", evidence=["Test"])
     with pytest.warns(UnusedColumnWarning, match="Treat"):
         assert tac.decide(pandas.DataFrame({"Test": ["pos"], "Treat": ["no"]})).action.tolist() == ["yes"]
+    past = pandas.DataFrame({"Test": ["pos"], "Cured": ["true"]})
+    for ask in (tac.decide, tac.worth):
+        with pytest.raises(EvidenceError, match=r"'Cured' is below the decision 'Treat', and .* made; leave it out"):
+            ask(past)
 
 
 @pytest.mark.parametrize(
@@ -236,6 +249,16 @@ def test_networks_without_a_choice_are_refused():
 def test_costs_are_checked(costs, message):
     with pytest.raises(TacitError, match=message):
         tacit.compile(treatment(), decide="Treat", evidence=["Test"]).worth(costs=costs)
+
+
+def test_what_a_number_costs_is_not_asked_for():
+    net = treatment()
+    net.add("Heat", ["Disease"], cpt=tacit.Gaussian(mean=[90, 60], sd=[8, 4]))
+    tac = tacit.compile(net, decide="Treat", evidence=["Test", "Heat"])
+    with pytest.raises(TacitError, match=r"names 'Heat', which is continuous, .* is not computed; .*bins="):
+        tac.worth(costs={"Heat": 1})
+    with pytest.raises(TacitError, match=r"expected some of Test; did you mean 'Heat'\?"):
+        tac.worth(costs={"Heet": 1})
 
 
 def test_only_ensembles_are_tables():

@@ -1444,6 +1444,23 @@ def test_a_long_title_and_many_groups_fit_on_a_phone(opened, tmp_path):
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
+@pytest.mark.parametrize("viewport", [DESKTOP, PHONE])
+@pytest.mark.parametrize("tab", ["weights", "sensitivity"])
+def test_a_long_caption_leaves_room_for_the_menus_beside_it(opened, tmp_path, tab, viewport):
+    net = network("asia")
+    net.page(tmp_path / "page.html", query="dysp", captions={"dysp": "Chronic obstructive " + "lung" * 20})
+    page = opened((tmp_path / "page.html").as_uri(), "smoke=yes", viewport=viewport)
+    if viewport is PHONE:
+        page.click(".views [data-view=panels]")
+    page.click(f"#tab-{tab}")
+    until(page, f"document.querySelector('#panel-{tab} .line select')")
+    panel = page.locator(f"#panel-{tab}").bounding_box()
+    menus = [menu.bounding_box() for menu in page.locator(f"#panel-{tab} .line select").all()]
+    assert all(menu["width"] >= 90 for menu in menus)
+    assert all(menu["x"] + menu["width"] <= panel["x"] + panel["width"] for menu in menus)
+    assert page.evaluate("(side => side.scrollWidth <= side.clientWidth)(document.getElementById('side'))")
+
+
 def shown_states(page, where):
     """The labels of the lines for states that can be seen."""
     return page.evaluate(

@@ -15,6 +15,7 @@ from tacit.cli.shared.output import aligned, asked, heading, show_json
 from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_costs
 from tacit.query.answers.answer import quietly
+from tacit.query.decisions.worth import checked_costs
 
 MAX_OBSERVATIONS = 5  # to make next
 
@@ -56,12 +57,14 @@ def decide(
     """
     row = Row(model, evidence, do)
     row.require_network()
-    costs = read_costs(row.net, cost or ())
+    costs = read_costs(cost or ())
     if costs and not next_:
         raise typer.BadParameter("--cost is what an observation costs; expected --next beside it")
     below = {decision, *row.net.descendants(decision)}
     others = [name for name in row.net if name not in (*below, *row.observed, *row.set)] if next_ else []
-    asked_for = list(costs) or [name for name in others if not row.net.variable(name).continuous]
+    numbers = [name for name in others if row.net.variable(name).continuous]
+    states = [name for name in others if name not in numbers]
+    asked_for = list(checked_costs(costs, states, numbers)) or states
     tac = tacit.compile(
         row.net, evidence=[*row.observed, *asked_for], do=list(row.set), engine="numpy", decide=decision
     )

@@ -19,6 +19,7 @@ from tacit.evidence.states import MISSING_WORDS, label_of, numbers_spelled
 from tacit.io.files import is_evidence
 from tacit.io.files import read_evidence as read_file
 from tacit.model.elements.variable import Label, Variable, listed_states, similar
+from tacit.query.asking.options import check_do
 from tacit.query.network import Network
 
 
@@ -96,11 +97,10 @@ def _number(name: str, word: str) -> float | None:
         raise EvidenceError(f"{word!r} is not a number", variable=name) from None
 
 
-def read_costs(net: Network, texts: Sequence[str]) -> dict[str, float]:
-    """What observing variables costs.
+def read_costs(texts: Sequence[str]) -> dict[str, float]:
+    """What observing variables costs, by names that may be no variables.
 
-    >>> from tacit.examples import abc
-    >>> read_costs(abc(), ["A=2.5"])
+    >>> read_costs(["A=2.5"])
     {'A': 2.5}
     """
     costs: dict[str, float] = {}
@@ -109,7 +109,7 @@ def read_costs(net: Network, texts: Sequence[str]) -> dict[str, float]:
         if name in costs:
             raise typer.BadParameter(f"there are two costs of {name}")
         try:
-            costs[net.named(name)] = float(value)
+            costs[name] = float(value)
         except ValueError:
             raise typer.BadParameter(f"{value!r} is not a number, what observing {name} costs") from None
     return costs
@@ -127,7 +127,8 @@ def read_states(net: Network, texts: Sequence[str]) -> dict[str, Label]:
         name, value = split(text, "VARIABLE=STATE, such as A=true")
         if name in states:
             raise typer.BadParameter(f"there are two states for {name}")
-        states[name] = state_of(net.variable(net.named(name)), value)
+        check_do(net, [net.named(name)])
+        states[name] = state_of(net.variable(name), value)
     return states
 
 
@@ -184,7 +185,7 @@ def _refuse_numbers(variable: Variable, text: str, value: Any) -> None:
         wrong = (
             isinstance(value, float | int)
             and variable.bins is None
-            and variable.card != 2
+            and (variable.card != 2 or variable.numeric)
             and value not in variable.states
         )
     if wrong:

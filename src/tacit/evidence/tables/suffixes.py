@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
@@ -35,6 +36,15 @@ STORAGES = {
     ".tsv.gz": Storage("\t", gzipped=True),
     ".parquet": Storage(None),
 }
+
+
+def is_table(path: str | os.PathLike[str]) -> bool:
+    """Whether the name of a file says that it holds a table.
+
+    >>> is_table("rows.csv.gz"), is_table("asia.bif.gz")
+    (True, False)
+    """
+    return os.fspath(path).lower().endswith(tuple(STORAGES))
 
 
 def storage_of(path: Path) -> Storage:

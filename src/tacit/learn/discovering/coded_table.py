@@ -145,10 +145,11 @@ class Table:
 
 
 def _named(rows: Any) -> Table:
-    columns = named_columns(rows)
-    if columns is None or not len(columns):
-        kind = type(rows).__name__
+    columns, kind = named_columns(rows), type(rows).__name__
+    if columns is None and not (isinstance(rows, list | tuple) and not rows):
         raise EvidenceError(f"rows of type {kind} have no named columns; expected a frame, or columns by name")
+    if not columns:
+        raise EvidenceError(f"the {kind} of rows has no columns; expected one for each variable")
     return Table(columns)
 
 

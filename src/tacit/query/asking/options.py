@@ -44,9 +44,7 @@ class CompileOptions:
         machine.threads_wanted(self.threads)  # an error, if it is no number of threads
         order = None if self.order is None else names_of(net, self.order, "order")
         do, dtype = names_of(net, self.do, "do"), ""
-        if numbers := [name for name in do if net.variable(name).continuous]:
-            problem = "do= sets states, and this is continuous; nothing is below it, so setting it changes nothing else"
-            raise TacitError(f"{numbers[0]!r}: {problem}; leave it out")
+        check_do(net, do)
         with suppress(TypeError):
             dtype = str(np.dtype(self.dtype).name)
         if dtype not in DTYPES:
@@ -58,6 +56,14 @@ class CompileOptions:
     def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
         """The program that answers a question about a network, and its plan."""
         return compile_program(net, question, self.order, self.effort, self.dtype)
+
+
+def check_do(net: Model, names: Iterable[str]) -> None:
+    """An error where a continuous variable is set."""
+    for name in names:
+        if net.variable(name).continuous:
+            problem = "do= sets states, and this is continuous; nothing is below it, so setting it changes nothing else"
+            raise TacitError(f"{name!r}: {problem}; leave it out")
 
 
 def checked_question(

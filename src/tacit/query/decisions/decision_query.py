@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from tacit.base import pickling
-from tacit.base.errors import NetworkError, TacitError
+from tacit.base.errors import EvidenceError, NetworkError, TacitError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed, plural
@@ -143,7 +144,7 @@ class DecisionQuery:
         if tables is not None:
             return self._decide_under(evidence, tables)
         rows = evidence if len(self._compiled) == 1 else self.read(evidence)
-        with quietly():
+        with quietly(), self._known_before():
             expected = np.concatenate([own.expected(rows) for own in self._compiled], axis=-1)
         warn_impossible(np.isnan(expected[:, 0]), "their action is None")
         return Decision(self.variable, expected, None, index_of(evidence, len(expected)))
@@ -199,14 +200,26 @@ class DecisionQuery:
         """
         numbers = [name for name in self.evidence if self.network.variable(name).continuous]
         names = [name for name in self.evidence if name not in (*self._query.always_known, *self.given, *numbers)]
-        price, known = checked_costs(costs, names), self.read(evidence)
+        price, known = checked_costs(costs, names, numbers), self.read(evidence)
         gains = worth(self._compiled, names, known) if names else {}
         net = {name: gain - price.get(name, 0.0) for name, gain in gains.items()}
         return Worth(net, index_of(evidence, known.rows), numbers)
 
     def read(self, evidence: EvidenceLike | None = None, columns: Iterable[str] | None = None) -> Evidence:
         """Evidence that is checked once, to be asked about often; see `TAC.read`."""
-        return self._query.read(evidence, columns)
+        with self._known_before():
+            return self._query.read(evidence, columns)
+
+    @contextmanager
+    def _known_before(self) -> Iterator[None]:
+        """Errors about evidence that no compiled decision could take say so."""
+        try:
+            yield
+        except EvidenceError as error:
+            if error.variable not in self.network.descendants(self.decision):
+                raise
+            problem = f" is below the decision {self.decision!r}, and so not known yet when it is made; leave it out"
+            raise EvidenceError(problem, variable=error.variable) from None
 
     def set_parameters(self, net: Network) -> None:
         """Take the numbers and values of another network of the same structure, as `TAC.set_parameters` does."""

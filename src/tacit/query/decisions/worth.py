@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, divide
 from tacit.base.progress import Progress
-from tacit.base.text import shown
+from tacit.base.text import listed, shown
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
 from tacit.evidence.column import Evidence, blocks
@@ -82,15 +82,25 @@ def _gain(good: Array, width: float) -> Floats:
     return np.where(gain > NOTHING * np.finfo(good.dtype).eps, gain, 0.0) * width
 
 
-def checked_costs(costs: Mapping[str, float] | None, names: Sequence[str]) -> dict[str, float]:
-    """What observing each variable costs; an error where something else is named, or a cost is no number."""
+def checked_costs(
+    costs: Mapping[str, float] | None, names: Sequence[str], numbers: Collection[str] = ()
+) -> dict[str, float]:
+    """What observing each variable costs; an error where something else is named, or a cost is no number.
+
+    Of `numbers`, which are continuous, it says why they are not among the `names`.
+    """
     if costs is not None and not isinstance(costs, Mapping):
         raise TacitError(f"costs is {shown(costs)}, expected a mapping from variables to numbers")
     checked = {}
     for name, cost in (costs or {}).items():
+        if name in numbers:
+            problem = "is continuous, and what observing a number is worth is not computed"
+            raise TacitError(f"costs names {name!r}, which {problem}; leave it out, or make it a variable of "
+                             "intervals: net.add(..., bins=[...])")  # fmt: skip
         if name not in names:
             problem = f"costs names {name!r}, which is no variable that could be observed"
-            raise TacitError(f"{problem}{similar(name, names)}; expected some of evidence=")
+            expected = f"expected some of {listed(names)}" if names else "there is none"
+            raise TacitError(f"{problem}; {expected}{similar(name, (*names, *numbers))}")
         checked[name] = _number(name, cost)
     return checked
 

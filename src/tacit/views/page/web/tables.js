@@ -70,7 +70,7 @@ class TablePanel {
         this.fill();
         this.update();
       });
-      return element("div", { class: "line" }, element("span", {}, `${parent.label} =`), select);
+      return element("div", { class: "line" }, element("span", {}, `${parent.label}\u00a0=`), select);
     });
   }
 

@@ -52,7 +52,7 @@ class TornadoPanel {
     this.query = query;
     this.state = this.session.firstState();
     const select = stateChooser(variable, this.state, (state) => ((this.state = state), this.update()));
-    this.choice.replaceChildren(element("span", {}, `${variable.label} =`), select);
+    this.choice.replaceChildren(element("span", {}, `${variable.label}\u00a0=`), select);
   }
 
   empty(text) {

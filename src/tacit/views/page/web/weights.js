@@ -38,7 +38,7 @@ class WeightsPanel {
     const states = stateChooser(model.variables[query], state, (own) => ((this.taken = own), this.update()));
     const units = [[0, "points"], [1, "log-odds"]];
     const unit = chooser("Unit", units, Number(this.odds), (odds) => ((this.odds = Boolean(odds)), this.update()));
-    this.choice.replaceChildren(element("span", {}, `${model.variables[query].label} =`), states, unit);
+    this.choice.replaceChildren(element("span", {}, `${model.variables[query].label}\u00a0=`), states, unit);
   }
 
   empty(text) {
