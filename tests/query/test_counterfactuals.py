@@ -160,6 +160,19 @@ def test_every_row_says_what_would_have_been():
         tac.posterior({"U1": 0})
 
 
+def test_other_numbers_are_those_of_networks_of_two_worlds():
+    net = coins(lambda d, a, b: d ^ a)
+    other = net.with_cpts({"U1": [0.9, 0.1]})
+    tac, moved = (tacit.compile(one, "Y", ["Y", "D"], would=["D"]) for one in (net, other))
+    row = {"D.would": 1}
+    for take in (tac.set_parameters, lambda one: tac.posterior(row, tables=tacit.Ensemble.of([one]))):
+        with pytest.raises(NetworkError, match=r"no variable '.*\.would', and would= asks networks of two worlds"):
+            take(other)
+    close(tac.posterior(row, tables=tacit.Ensemble.of([moved.network])), [moved.posterior(row)])
+    tac.set_parameters(moved.network)
+    close(tac.posterior(row), moved.posterior(row))
+
+
 def test_a_variable_with_the_name_of_a_counterpart_is_refused():
     net = tacit.Network()
     for name in ("X", "B", "B.would"):

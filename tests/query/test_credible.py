@@ -112,6 +112,22 @@ def test_the_delta_method_has_the_variances_of_dirichlet_distributions():
         np.testing.assert_allclose(getattr(by_delta, part), getattr(by_draws, part), rtol=0.01)
 
 
+@pytest.mark.parametrize("states", [2, 3])
+def test_the_delta_method_is_as_sure_of_a_state_as_it_is_unsure_of_the_others(states):
+    networks = [tacit.Network() for _ in range(3)]
+    for net, mean in zip(networks, (0.0, -1.0, 1.0), strict=True):
+        net.add("S", states=states, cpt=[0.5, 0.5, 0.0][:states])
+        net.add("x", ["S"], cpt=tacit.Gaussian([mean, 2.0, 9.0][:states], 1.0))
+    x = np.array([1.0, 6.0, 19.0, 30.0, 900.0])
+    found = tacit.compile(networks[0], "S", ["x"]).credible({"x": x}, Ensemble.of(networks), method="delta")
+    odds, half = 2 - 2 * x[:4], 1.6448536269514722 * x[:4]  # of the first state; their derivative by its mean is x
+    for low, high, sign in ((found.low[:4, 0], found.high[:4, 0], 1), (found.low[:4, 1], found.high[:4, 1], -1)):
+        np.testing.assert_allclose(low, 1 / (1 + np.exp(half - sign * odds)), rtol=1e-11)
+        np.testing.assert_allclose(high, 1 / (1 + np.exp(-half - sign * odds)), rtol=1e-11)
+    assert found.low[4, :2].tolist() == found.high[4, :2].tolist() == [0.0, 1.0]  # of a posterior that is exactly 0
+    assert not found.high[:, 2:].any()
+
+
 def test_the_delta_method_says_what_it_cannot_do():
     net = tacit.Network()
     net.add("S", cpt=[0.5, 0.5])

@@ -606,3 +606,21 @@ def test_rows_of_arrays_are_compared_and_explained():
         pd.DataFrame(X, columns=["a", "y"]), pd.Series(y, name="y")
     )
     assert taken.tac_.variable.name == "Q"
+
+
+def test_rows_are_compared_by_their_values_and_not_by_how_these_are_shown():
+    rng = np.random.default_rng(0)
+    seconds = rng.integers(1234560, 1234580, 200).astype(float)
+    X = pd.DataFrame({"seconds": seconds, "share": rng.random(200), "gap": rng.choice([0.5, np.nan], 200)})
+    model = TACClassifier(random_state=0, steps=5, prior=1.0).fit(X, np.where(seconds > 1234570, "late", "early"))
+    rows = pd.DataFrame({"seconds": [1234566.0, 1234574.0], "share": [0.5, 0.50000004], "gap": [np.nan, np.nan]})
+    for second in (rows[1:], rows[1:].to_numpy(), rows.to_numpy()[1]):
+        why = model.compare(rows[:1], second)
+        close(why.posterior, model.predict_proba(rows))
+        assert [(one.name, one.first, one.second) for one in why.differences] == [
+            ("seconds", "1234566", "1234574"),
+            ("share", "0.5", "0.50000004"),
+        ]
+        assert "seconds changes from 1234566 to 1234574" in " ".join(str(why).split())
+    with pytest.raises(EvidenceError, match="the two rows have 3 and 2 columns, expected as many in both"):
+        model.compare(rows[:1], np.zeros(2))

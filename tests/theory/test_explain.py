@@ -419,6 +419,19 @@ def test_two_rows_of_a_frame_are_compared():
         tac.compare(frame, frame.loc["Bob"])
 
 
+def test_values_that_differ_are_told_apart():
+    net = tacit.Network()
+    net.add("S", cpt=[0.5, 0.5])
+    net.add("G", ["S"], cpt=tacit.Gaussian([1234566.0, 1234574.0], [9.0, 9.0]))
+    net.add("H", ["S"], cpt=[[0.9, 0.1], [0.1, 0.9]])
+    why = net.compare("S", {"G": 1234566.0, "H": 0.5}, {"G": 1234574.0, "H": 0.5000001})
+    assert {one.text for one in why.differences} == {
+        "G changes from 1234566 to 1234574",
+        "H changes from true 0.5 to true 0.5000001",
+    }
+    assert net.explain("S", {"G": 1234566.0}).evidence == {"G": "1234566"}
+
+
 def test_a_network_compares_rows_without_a_compiled_query():
     net = tacit.examples.kidney_stones()
     rows = {"size": "small", "treatment": "B"}, {"size": "large"}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any
 
 MAX_SHOWN = 80  # characters of a value in a message
+DIGITS, MOST_DIGITS = 6, 17  # of a number in words, and those that tell all numbers of float64 apart
+EXPONENTS_FROM = 1e15
 _NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
@@ -95,6 +97,26 @@ def rounded(number: float, digits: int = 3) -> str:
     ('1710', '0.0123', '-12', '2.5e+07')
     """
     return f"{float(f'{number:.{digits}g}'):g}"
+
+
+def in_digits(number: float, digits: int = DIGITS) -> str:
+    """A number with some digits that count, and all those before its point.
+
+    >>> in_digits(1234566.0), in_digits(0.1 + 0.2), in_digits(1234566.04, 9)
+    ('1234566', '0.3', '1234566.04')
+    """
+    before_point = len(f"{abs(number):.0f}") if abs(number) < EXPONENTS_FROM else 0
+    return f"{number:.{max(digits, before_point)}g}"
+
+
+def told_apart(say: Callable[[int], tuple[str, str]]) -> tuple[str, str]:
+    """Two texts with as many digits as it takes to tell them apart; with few, if no digits do.
+
+    >>> told_apart(lambda digits: (in_digits(2.5, digits), in_digits(2.50000004, digits)))
+    ('2.5', '2.50000004')
+    """
+    pairs = (say(digits) for digits in range(DIGITS, MOST_DIGITS + 1))
+    return next((pair for pair in pairs if pair[0] != pair[1]), say(DIGITS))
 
 
 def shown_number(number: float) -> str:

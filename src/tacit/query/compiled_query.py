@@ -30,6 +30,7 @@ from tacit.model.densities import BaseDensity
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.model.rules import FunctionCPT, Mux, NoisyOr
+from tacit.model.twin import WOULD
 from tacit.query.asking.options import Asked, CompileOptions
 from tacit.query.asking.row_tables import RowTables, with_tables
 
@@ -297,9 +298,11 @@ def check_families(query: CompiledQuery, new: Model) -> None:
         raise NetworkError(f"selection is {new.selection!r} and {before}; compile it again")
     for name in query.program.states:
         if name not in new:
-            raise NetworkError(
-                f"the other network has no variable {name!r}, which the query asks about; compile it again"
-            )
+            remedy = "which the query asks about; compile it again"
+            if any(other.endswith(WOULD) for other in (*query.do, *query.given)):
+                remedy = ("and would= asks networks of two worlds, which tacit.compile makes: "
+                          "tacit.compile(net, ..., would=...).network")  # fmt: skip
+            raise NetworkError(f"the other network has no variable {name!r}, {remedy}")
         a, b = old.node(name), new.node(name)
         same = (a.variable, a.parents, type(a.cpt)) == (b.variable, b.parents, type(b.cpt))
         if same and isinstance(a.cpt, TestingCPT) and isinstance(b.cpt, TestingCPT):

@@ -101,10 +101,17 @@ def by_delta(under: UnderDraws[Query], known: Evidence, level: float) -> Parts:
 def _of_log_odds(slopes: Array, posterior: Floats) -> Floats:
     """The derivatives of log-odds (rows, states, entries...), from those of the joint divided by its sum."""
     own = np.moveaxis(slopes, -1, 0)  # (rows, states, entries...)
-    others = own.sum(axis=1, keepdims=True) - own
     shape = (*posterior.shape, *[1] * (own.ndim - 2))
-    chance, rest = posterior.reshape(shape), (posterior.sum(axis=1, keepdims=True) - posterior).reshape(shape)
-    return np.asarray(divide(own, chance, otherwise=0.0) - divide(others, rest, otherwise=0.0))
+    chance, rest = posterior.reshape(shape), _of_others(posterior).reshape(shape)
+    return np.asarray(divide(own, chance, otherwise=0.0) - divide(_of_others(own), rest, otherwise=0.0))
+
+
+def _of_others(own: Array) -> Array:
+    """Sums over all other states, (rows, states, ...): without subtraction, which leaves nothing beside almost 1."""
+    none = np.zeros_like(own[:, :1])
+    before = np.cumsum(np.concatenate([none, own[:, :-1]], axis=1), axis=1)
+    after = np.cumsum(np.concatenate([none, own[:, :0:-1]], axis=1), axis=1)[:, ::-1]
+    return np.asarray(before + after)
 
 
 def _variances(ensemble: AnyEnsemble, slopes: Mapping[Key, Floats], shape: tuple[int, ...]) -> Floats:
@@ -135,6 +142,7 @@ def _once(part: str, slopes: Floats) -> Floats:
 
 
 def _shifted(posterior: Floats, by: Floats) -> Floats:
-    """Probabilities whose log-odds have moved."""
-    with np.errstate(over="ignore"):
-        return np.asarray(posterior / (posterior + (1 - posterior) * np.exp(-by)))
+    """Probabilities whose log-odds have moved; 0 and 1 stay, and so does what is below the range of float64."""
+    rest = _of_others(posterior)
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(1 / (1 + np.exp(np.log(rest) - np.log(posterior) - by)))

@@ -20,7 +20,7 @@ from tacit.model.cpt import CPT
 from tacit.model.elements.variable import Label
 from tacit.query.network import Network
 from tacit.sklearn.estimator import Start, TACEstimator
-from tacit.sklearn.explanation import Feature, Prediction, in_words
+from tacit.sklearn.explanation import Feature, Prediction, differing
 from tacit.sklearn.model_selection import STRENGTHS, Candidate, LabelledTable, candidates, choose
 from tacit.sklearn.number_choice import choose_gaussian, choose_together
 from tacit.sklearn.pool import Member, pooled
@@ -311,12 +311,11 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
         >>> why.query, [(one.name, one.first, one.second) for one in why.differences][0]
         ('target', ('petal length (cm)', '1.4', '3.5'))
         """
-        pair = [as_one_row(row, "compare") for row in (first, second)]
-        both = stacked(*pair)
-        values = [row_values(self._one_row(row)) for row in pair]
+        check_is_fitted(self)
+        both = stacked(*(as_one_row(row, "compare") for row in (first, second)))
+        read = self._read(both, reset=False)
         names = list(map(str, self._column_names()))
         places = {name: i for i, name in enumerate(names)}
-        words = {name: (in_words(one), in_words(two)) for name, one, two in zip(names, *values, strict=True)}
 
         def ask(changes: Sequence[Collection[str]]) -> Floats:
             picks = np.zeros((len(changes), len(names)), dtype=np.intp)
@@ -329,8 +328,8 @@ class TACClassifier(ClassifierMixin, TACEstimator):  # type: ignore[misc]
             raise TacitError(f"label is {label!r}, expected one of {', '.join(map(repr, classes))}")
         place = None if label is None else classes.index(label)
         query = "class" if self.network is None and self._target == "Q" else self.tac_.variable.name
-        differing = {name: pair for name, pair in words.items() if pair[0] != pair[1]}
-        return compared(query, classes, differing, ask, place, row_names(first, second))
+        words = differing(names, row_values(read, 0), row_values(read, 1))
+        return compared(query, classes, words, ask, place, row_names(first, second))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of every row."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,11 +10,12 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.base.grid import Grid, probability
-from tacit.base.text import bars
+from tacit.base.text import DIGITS, bars, in_digits, told_apart
 from tacit.model.cpt import TestingCPT
 from tacit.query.answers.selection import Selected
 from tacit.query.network import Network
 from tacit.sklearn.default import Ranks
+from tacit.sklearn.table import missing
 from tacit.theory.conclusions import NO_WEIGHT
 
 MAX_SHOWN = 20  # features, and tests
@@ -161,8 +162,22 @@ def compared(
     return tuple(tests)
 
 
-def in_words(value: Any) -> str:
+def in_words(value: Any, digits: int = DIGITS) -> str:
     """A value of X in words; "-" for a missing one."""
-    if value is None or value != value:
+    if missing(value):
         return "-"
-    return f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    return in_digits(float(value), digits) if isinstance(value, float | np.floating) else str(value)
+
+
+def differing(names: Iterable[str], first: Iterable[Any], second: Iterable[Any]) -> dict[str, tuple[str, str]]:
+    """The names whose values differ between two rows, and these in words, with the digits that tell them apart."""
+    values = zip(names, first, second, strict=True)
+    return {name: _both_in_words(one, two) for name, one, two in values if not _same(one, two)}
+
+
+def _both_in_words(one: Any, two: Any) -> tuple[str, str]:
+    return told_apart(lambda digits: (in_words(one, digits), in_words(two, digits)))
+
+
+def _same(one: Any, two: Any) -> bool:
+    return missing(two) if missing(one) else not missing(two) and bool(one == two)

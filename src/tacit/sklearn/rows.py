@@ -25,28 +25,41 @@ def as_one_row(X: Any, what: str = "explain") -> Any:
     return X
 
 
-def row_values(X: Any) -> list[Any]:
-    """The values of the first row of X, as Python's own."""
+def row_values(X: Any, row: int = 0) -> list[Any]:
+    """The values of a row of X, as Python's own."""
     if isinstance(X, FeatureTable):
-        values = [column[0] for column in X.columns]
+        values = [column[row] for column in X.columns]
     elif hasattr(X, "columns"):
-        values = [as_array(X[name])[0] for name in X.columns]
+        values = [as_array(X[name])[row] for name in X.columns]
     else:
-        values = list(X[0])
+        values = list(X[row])
     return [value.item() if isinstance(value, np.generic) else value for value in values]
 
 
 def stacked(first: Any, second: Any) -> Any:
-    """Two tables of one row as one of two rows: of pandas, or an array."""
-    if not hasattr(first, "columns") and not hasattr(second, "columns"):
+    """Two tables of one row as one of two rows: of pandas, or an array. An array has the columns of a frame."""
+    named = [row.columns for row in (first, second) if hasattr(row, "columns")]
+    counts = [np.shape(row)[1] for row in (first, second)]
+    if len(named) < 2 and counts[0] != counts[1]:
+        raise EvidenceError(f"the two rows have {counts[0]} and {counts[1]} columns, expected as many in both")
+    if not named:
         return np.concatenate([np.asarray(first), np.asarray(second)])
     import pandas as pd
 
-    one, two = (row if isinstance(row, pd.DataFrame) else row.to_pandas() for row in (first, second))
+    one, two = (_as_frame(row, named[0]) for row in (first, second))
     if list(one.columns) != list(two.columns):
         raise EvidenceError(f"the two rows have different columns, {list(one.columns)} and {list(two.columns)}")
     kinds = {name: one[name].dtype if one[name].dtype == two[name].dtype else None for name in one.columns}
     return pd.DataFrame({n: pd.Series([one[n].iloc[0], two[n].iloc[0]], dtype=kind) for n, kind in kinds.items()})
+
+
+def _as_frame(X: Any, columns: Any) -> Any:
+    """A row as a frame of pandas."""
+    import pandas as pd
+
+    if not hasattr(X, "columns"):
+        return pd.DataFrame(np.asarray(X, dtype=object), columns=columns).infer_objects()
+    return X if isinstance(X, pd.DataFrame) else X.to_pandas()
 
 
 def mixed(pair: Any, picks: NDArray[np.intp]) -> Any:

@@ -113,7 +113,7 @@ def _no_numbers(X: Any) -> str | None:
     for name, dtype, column in _columns(X):
         for value in np.asarray(column, dtype=object):
             try:
-                float(math.nan if _missing(value) or isinstance(value, complex) else value)
+                float(math.nan if missing(value) or isinstance(value, complex) else value)
             except (TypeError, ValueError):
                 return _refusal(name, dtype, value, NUMBERS)
     return None
@@ -134,7 +134,7 @@ def _from_frame(column: Any, name: Any) -> Values:
     _refuse_times(name, column.dtype, column, NUMBERS_OR_TEXT)
     opened = unpack(column)
     if isinstance(opened, TextColumn):
-        labels = np.array([None if _missing(label) else str(label) for label in (*opened.labels, None)], dtype=object)
+        labels = np.array([None if missing(label) else str(label) for label in (*opened.labels, None)], dtype=object)
         return np.asarray(labels[opened.places])  # -1 is the last one
     values = opened.values
     if values.dtype.kind in "iufb":
@@ -149,7 +149,7 @@ def _from_frame(column: Any, name: Any) -> Values:
 def _from_objects(column: Values, name: Any, dtype: Any) -> Values:
     """Objects as floats if all of them are numbers, else as text."""
     _refuse_times(name, dtype, column, NUMBERS_OR_TEXT)
-    values = [None if _missing(value) else value for value in column.tolist()]
+    values = [None if missing(value) else value for value in column.tolist()]
     if not any(isinstance(value, str) for value in values):
         return np.array([math.nan if value is None else _number(value, name, dtype) for value in values])
     return np.array([None if value is None else str(value) for value in values] + [None], dtype=object)[:-1]
@@ -162,6 +162,6 @@ def _number(value: Any, name: Any, dtype: Any) -> float:
         raise TypeError(_refusal(name, dtype, value, NUMBERS_OR_TEXT)) from None
 
 
-def _missing(value: Any) -> bool:
+def missing(value: Any) -> bool:
     """None, NaN, and what frame libraries write for them."""
     return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in MISSING_TYPES

@@ -12,6 +12,7 @@ from tacit.base.errors import EvidenceError
 from tacit.base.floats import Floats
 from tacit.base.grid import GAP, Grid, ends, probability
 from tacit.base.html import lines
+from tacit.base.text import told_apart
 from tacit.base.version import package
 from tacit.evidence.codes import MISSING
 from tacit.evidence.column import Column, Evidence
@@ -28,7 +29,7 @@ from tacit.theory.findings import ask_varied, content, log_odds, raised, said
 
 MAX_SHOWN = 20
 NOTHING = "-"
-Pair = tuple[str, str]  # what the two rows are called
+Pair = tuple[str, str]  # what the two rows are called, or what they say
 UNNAMED: Pair = ("first", "second")
 
 
@@ -213,7 +214,7 @@ def compare(
     columns, others = ({name: _column(tac, row, name) for name in names} for row in rows)
     new = {name: content(others[name]) for name in names}
     said_of = {
-        name: (_said(columns[name]), _said(others[name]))
+        name: _said_of_both(columns[name], others[name])
         for name in names
         if not np.array_equal(content(columns[name]), new[name], equal_nan=True)
     }
@@ -265,5 +266,9 @@ def _column(tac: Query, row: Evidence, name: str) -> Column:
     return row.columns.get(name) or Column(variable, codes=np.array([MISSING]))
 
 
-def _said(column: Column) -> str:
-    return NOTHING if column.empty else said(column)
+def _said_of_both(first: Column, second: Column) -> Pair:
+    return told_apart(lambda digits: (_said(first, digits), _said(second, digits)))
+
+
+def _said(column: Column, digits: int) -> str:
+    return NOTHING if column.empty else said(column, digits)

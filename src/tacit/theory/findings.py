@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tacit.base.floats import Floats
+from tacit.base.text import DIGITS, in_digits
 from tacit.evidence.column import Column, Evidence
 from tacit.evidence.density_column import DensityColumn
 from tacit.query.answers.answer import Answer, quietly
@@ -119,7 +120,7 @@ def log_odds(posterior: Floats) -> Floats:
         return np.asarray(np.log(posterior) - np.log(others))
 
 
-def said(column: Column) -> str:
+def said(column: Column, digits: int = DIGITS) -> str:
     """The evidence of one row in words: a state, or states with their likelihoods (the first of two); or numbers.
 
     A number in an interval is told with the interval.
@@ -127,10 +128,10 @@ def said(column: Column) -> str:
     if isinstance(column, DensityColumn):
         names, numbers = column.variable.columns, column.values[0]
         known = [(f"{name} " if len(names) > 1 else "", x) for name, x in zip(names, numbers, strict=True)]
-        return ", ".join(f"{name}{x:.6g}" for name, x in known if not np.isnan(x))
+        return ", ".join(f"{name}{in_digits(x, digits)}" for name, x in known if not np.isnan(x))
     if column.codes is not None:
         state = str(column.variable.states[column.codes[0]])
-        return state if column.number is None else f"{column.number:.6g} in {state}"
+        return state if column.number is None else f"{in_digits(column.number, digits)} in {state}"
     states, likelihoods = column.variable.states, column.likelihoods()[:, 0].tolist()
     shown = list(zip(states, likelihoods, strict=True))[: 1 if len(states) == 2 else None]
-    return " ".join(f"{state} {value:.6g}" for state, value in shown)
+    return " ".join(f"{state} {in_digits(value, digits)}" for state, value in shown)

@@ -208,6 +208,8 @@ def test_a_frame_may_hold_what_was_decided():
         ({"evidence": ["Cured"]}, "'Cured' is below the decision 'Treat', and so not known yet"),
         ({"given": {"Cured": "true"}}, "'Cured' is below the decision"),
         ({"do": ["Cured"]}, "'Cured' is below the decision"),
+        ({"evidence": "AB"}, "evidence must be a sequence of names"),
+        ({"hard": {"Test": "pos"}}, "hard takes names, not states"),
         ({"hard": ["Health"]}, "'Health' is not a variable of the network"),
         ({"per_row": ["Treat"]}, "'Treat' is what is to be decided, so that its table does not count"),
         ({"query": "Test"}, "query= and decide= are two questions"),
@@ -264,3 +266,9 @@ def test_only_ensembles_are_tables():
         tacit.compile(treatment(), decide="Treat").decide(tables=[treatment()])
     with pytest.raises(NetworkError, match="other value nodes"):
         Ensemble.of([treatment(), treatment(((1, 2), (3, 4)))])
+    other = Network()
+    other.add("Treat", states=["yes", "no", "later"], cpt=[0.2, 0.3, 0.5])
+    with pytest.raises(NetworkError, match="'Treat' has the states 'yes', 'no', 'later', and not 'yes', 'no', in the"):
+        tacit.compile(treatment(), decide="Treat").decide(tables=Ensemble.of([other]))
+    with pytest.raises(NetworkError, match="have no variable 'Treat', which the decision is about"):
+        tacit.compile(treatment(), decide="Treat").decide(tables=Ensemble.of([tacit.examples.abc()]))

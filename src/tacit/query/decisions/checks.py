@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tacit.base.errors import NetworkError, TacitError
-from tacit.base.text import shown
+from tacit.base.text import listed, shown
 from tacit.model.model import Model
 
 
@@ -36,3 +36,15 @@ def check_known_before(net: Model, decision: str, names: Iterable[str]) -> None:
         if name in below:
             problem = f"{name!r} is below the decision {decision!r}, and so not known yet when it is made"
             raise TacitError(f"{problem}; leave it out of evidence=, hard=, do= and given=")
+
+
+def check_same_states(net: Model, new: Model, decision: str) -> None:
+    """An error unless a decision, and what values depend on, have the same states in another network."""
+    for name in dict.fromkeys([decision, *(parent for own in net.value_nodes.values() for parent in own.parents)]):
+        if name not in new:
+            raise NetworkError(f"the networks of tables= have no variable {name!r}, which the decision is about")
+        mine, theirs = net.variable(name), new.variable(name)
+        if mine != theirs:
+            states = f"{listed(list(map(repr, theirs.states)))}, and not {listed(list(map(repr, mine.states)))}"
+            raise NetworkError(f"{name!r} has the states {states}, in the networks of tables=; "
+                               "compile the decision with one of them")  # fmt: skip

@@ -20,8 +20,8 @@ from tacit.model.elements.value_node import ValueNode
 from tacit.model.elements.variable import Label, Variable
 from tacit.query.answers.answer import quietly, warn_impossible
 from tacit.query.answers.probabilities import index_of
-from tacit.query.asking.options import CompileOptions, checked_question
-from tacit.query.decisions.checks import check_decision, check_known_before
+from tacit.query.asking.options import CompileOptions, checked_question, names_of
+from tacit.query.decisions.checks import check_decision, check_known_before, check_same_states
 from tacit.query.decisions.decision import Decision, Worth
 from tacit.query.decisions.outlook import Outlooks
 from tacit.query.decisions.worth import checked_costs, worth
@@ -175,6 +175,7 @@ class DecisionQuery:
             raise TacitError(f"tables is a {type(tables).__name__}, {expected}")
         last = self._last_extended
         if last is None or last[0] is not tables:
+            check_same_states(self.network, tables.network, self.decision)
             last = tables, [self._outlooks.extended_ensemble(tables, own.actions) for own in self._compiled]
             self._last_extended = last
         return last[1]
@@ -258,7 +259,7 @@ def compiled_decision(
     if not isinstance(net, Network):
         raise TacitError(f"decide= needs a Network, got a {type(net).__name__}: actions have effects, which it tells")
     check_decision(net, decide)
-    options, maybe, always = options.checked(net), tuple(evidence), tuple(hard)
+    options, maybe, always = options.checked(net), names_of(net, evidence, "evidence"), names_of(net, hard, "hard")
     question = checked_question(net, None, maybe, always, options)
     check_known_before(net, decide, (*question.evidence, *dict(question.given)))
     if decide in options.per_row:
@@ -271,5 +272,5 @@ def _check_same_values(old: Mapping[str, ValueNode], new: Mapping[str, ValueNode
     """An error unless value nodes have the same names and parents, in the same order."""
     mine, theirs = ([(own.name, own.variables) for own in nodes.values()] for nodes in (old, new))
     if mine != theirs:
-        raise NetworkError("the value nodes have other names or parents than when the decision was compiled; "
-                           "compile it again")  # fmt: skip
+        raise NetworkError("the value nodes have other names or parents, or these other states, than when the decision "
+                           "was compiled; compile it again")  # fmt: skip
