@@ -195,3 +195,18 @@ def test_what_cannot_be_drawn_is_said(tac):
     ):
         with pytest.raises(TacitError, match=words):
             wrong()
+
+
+@pytest.mark.parametrize("width", ["3.3in", None])
+def test_legends_of_several_rows_stay_inside_and_leave_the_axes_their_width(width):
+    net = tacit.Network()
+    regions = [f"{side} {land}" for land in ("Europe", "America") for side in ("Northern", "Southern", "Eastern")]
+    net.add("Region", states=regions, cpt=np.full(6, 1 / 6))
+    net.add("E", ["Region"], cpt=[[0.1 * i + 0.2, 0.8 - 0.1 * i] for i in range(6)])
+    ax = tacit.compile(net, "Region", ["E"]).posterior({"E": ["true", "false"]}, labels=True).plot(width=width)
+    ax.figure.canvas.draw()
+    legend, whole = ax.get_legend().get_window_extent(), ax.figure.bbox
+    assert legend.x0 >= 0
+    assert legend.x1 <= whole.width
+    assert legend.y1 <= whole.height
+    assert ax.get_window_extent().width >= 0.7 * whole.width

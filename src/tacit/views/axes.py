@@ -19,6 +19,7 @@ Axes = Any  # of matplotlib, which carries no types
 INK, ACCENT, PALE = "#1b2a41", "#c8553d", "#8d99ae"
 GLUE = "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}"
 POINTS_PER_INCH = 72
+LEGEND_SHARE = 0.7  # of a figure's width that a legend may take
 LETTERS_MEASURED = 9.0  # points of the letters that `text_width` measures, in pixels of a 96th of an inch
 WIDENING = 1.1  # matplotlib's own font is wider than those
 LINE = 1.3  # the height of a line, in sizes of its letters
@@ -80,8 +81,17 @@ def plain(ax: Any) -> Axes:
 
 
 def with_legend(ax: Any, columns: int, **how: Any) -> Axes:
-    """Axes with their legend above them, where it hides nothing."""
-    ax.legend(frameon=False, ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1), **how)
+    """Axes with their legend above them, where it hides nothing, in as many columns as leave the axes their width."""
+    figure, heights = ax.figure, []
+    for count in range(columns, 0, -1):
+        legend = ax.legend(frameon=False, ncols=count, loc="lower center", bbox_to_anchor=(0.5, 1), **how)
+        extent = legend.get_window_extent()
+        heights.append(extent.height)
+        if extent.width <= LEGEND_SHARE * figure.bbox.width:
+            break
+    if len(figure.axes) == 1:  # what the legend takes more is added to the figure
+        width, height = figure.get_size_inches()
+        figure.set_size_inches(width, height + (heights[-1] - heights[0]) / figure.dpi)
     return ax
 
 
