@@ -10,7 +10,6 @@ import argparse
 import itertools
 import json
 import subprocess
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
@@ -19,13 +18,14 @@ from typing import Any
 import numpy as np
 
 import tacit
+from bench.ensembles import in_turns
 from bench.networks import leaves, network
 from bench.tables import MISSED, OK, Section, at_least, at_most, write
 from tacit.model.mechanisms import RESPONSE
 from tacit.model.twin import twin
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-counterfactuals.md"
-ROWS, RUNS, PEER_ROWS = 1_000_000, 5, 40
+ROWS = 1_000_000
 MOST, LEAST, CLOSE = 2.0, 1000, 1e-9
 SET, ASKED = "INTUBATION", "BP"
 INTRO = """Made by `python -m bench counterfactuals --bcause PYTHON`. Two cores; medians of several runs, in turn. Times
@@ -51,16 +51,9 @@ def functional_alarm() -> tacit.Network:
     return net
 
 
-def alternately(works: Mapping[str, Callable[[], object]], runs: int) -> dict[str, float]:
-    """The median seconds of some works that take turns, after one run of each."""
-    seconds: dict[str, list[float]] = {name: [] for name in works}
-    for run in range(runs + 1):
-        for name, work in works.items():
-            begin = time.perf_counter()
-            work()
-            if run:
-                seconds[name].append(time.perf_counter() - begin)
-    return {name: median(own) for name, own in seconds.items()}
+def medians(sides: Mapping[str, Callable[[], object]]) -> dict[str, float]:
+    """The median seconds of each side."""
+    return {name: median(own) for name, own in in_turns(sides).items()}
 
 
 def batches() -> Section:
@@ -84,7 +77,7 @@ def batches() -> Section:
     works = {
         name: (lambda tac=tac, evidence=evidence: tac.posterior(evidence)) for name, (tac, evidence) in sides.items()
     }
-    seconds = alternately(works, RUNS)
+    seconds = medians(works)
     base = seconds["posterior, two worlds"]
     for name, (tac, _) in sides.items():
         verdict = at_most(seconds[name] / base, MOST) if name.startswith("what") else ""
@@ -132,7 +125,7 @@ def beside_bcause(python: str) -> Section:
         expected = np.array([[np.nan] * 2 if p is None else p for p in theirs["answers"]])
         difference = np.abs(ours - expected)[possible].max()
         many = {name: np.tile(own, ROWS // len(cases)) for name, own in evidence.items()}
-        seconds = alternately({"tacit": lambda tac=tac, many=many: tac.posterior(many)}, RUNS)["tacit"]
+        seconds = medians({"tacit": lambda tac=tac, many=many: tac.posterior(many)})["tacit"]
         per_row = seconds / len(many["V2"])
         ratio = theirs["seconds"] / len(cases) / per_row
         verdict = OK if difference <= CLOSE and at_least(ratio, LEAST) == OK else MISSED

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 import tacit
 from tacit.model.elements.variable import Variable
-from tacit.query.answers.probabilities import Information, Marginals, Probabilities
+from tacit.query.answers.by_variable import Information
+from tacit.query.answers.probabilities import Marginals, Probabilities
 from tests.helpers import close
 
 ROWS = {"A": 0.8, "C": ["lo", "hi"]}

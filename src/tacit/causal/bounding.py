@@ -7,20 +7,20 @@ linear in each of them, and linear programs for one after the other lead to mech
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import csr_array
 
-from tacit.base.errors import NetworkError, TacitError
+from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
-from tacit.base.grid import GAP, Grid, ends
 from tacit.base.text import shown
+from tacit.causal.causal_bounds import KINDS, CausalBounds, Interval
 from tacit.causal.causation import ELSE, both, necessity, sufficiency, three_worlds
 from tacit.causal.events import Causation, with_columns
+from tacit.causal.experiment import with_experiment
+from tacit.causal.linear_program import least
 from tacit.evidence.column import Evidence, take
 from tacit.evidence.read import EvidenceLike
 from tacit.model.mechanisms import RESPONSE, with_mechanisms
@@ -34,47 +34,6 @@ from tacit.query.tac import TAC, compile
 
 ROUNDS = 50  # of linear programs for one node after the other
 GAIN = 1e-10  # of a probability, below which a round has come to its end
-MAX_COLUMNS = 6  # rows that are printed
-KINDS = ("necessity", "sufficiency", "both")
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What a probability can be, row by row: both (rows,); NaN where the rows are impossible."""
-
-    low: Floats
-    high: Floats
-
-
-@dataclass(frozen=True, repr=False)
-class CausalBounds:
-    """What the probabilities of causation can be.
-
-    `exact` says whether they are the bounds themselves. If not, they are inner bounds: each end is attained by some
-    mechanisms, and others may go further.
-    """
-
-    necessity: Interval
-    sufficiency: Interval
-    both: Interval
-    exact: bool
-
-    @staticmethod
-    def of(intervals: Iterable[Interval], exact: bool) -> CausalBounds:
-        """Bounds of all three."""
-        of_necessity, of_sufficiency, of_both = intervals
-        return CausalBounds(of_necessity, of_sufficiency, of_both, exact)
-
-    def __repr__(self) -> str:
-        kinds = {"necessity": self.necessity, "sufficiency": self.sufficiency, "both": self.both}
-        rows = ends(len(self.both.low), MAX_COLUMNS)
-        cells = [
-            (kind, *(GAP if i is None else f"{own.low[i]:.3f} to {own.high[i]:.3f}" for i in rows))
-            for kind, own in kinds.items()
-        ]
-        title = "What the probabilities of causation can be"
-        note = "" if self.exact else "Inner bounds: some mechanisms attain each end, and others may go further."
-        return str(Grid([("", *(GAP if i is None else str(i) for i in rows))], cells, title=title, note=note))
 
 
 def bounds(
@@ -119,7 +78,7 @@ def bounds(
     question = Causation.of(net, cause, effect)
     known = question.others(net, rows)
     if experiment is not None:
-        return _with_experiment(net, question, known, experiment)
+        return with_experiment(net, question, known, experiment)
     reached = below(net, [question.x], [question.y])
     random = [name for name in reached if not is_function(net.cpt(name))]
     if not isinstance(restarts, int) or restarts < 1:
@@ -236,28 +195,6 @@ class _Responses:
         return Interval(*(np.where(impossible, np.nan, np.clip(end, 0.0, 1.0)) for end in (low, high)))
 
 
-def least(aim: Floats, matrix: Any, totals: Floats) -> Floats | None:
-    """The numbers from 0 with the least `aim @ x` of which `matrix @ x` is `totals`; None if there are none.
-
-    The tolerances of the solver are absolute. So each number is measured by the smallest total that it is part of, and
-    each total by itself: what is rare is as exact as what is frequent.
-    """
-    rows = coo_array(matrix)
-    possible = np.ones(len(aim), dtype=bool)
-    possible[rows.col[totals[rows.row] == 0]] = False
-    unit = np.full(len(aim), np.inf)
-    np.minimum.at(unit, rows.col, totals[rows.row])
-    unit = np.where(possible & np.isfinite(unit), unit, 0.0)
-    used = totals[rows.row] > 0
-    data = rows.data[used] * unit[rows.col[used]] / totals[rows.row[used]]
-    scaled = csr_array((data, (rows.row[used], rows.col[used])), shape=rows.shape)
-    costs = aim * unit
-    answer = linprog(
-        costs / (np.abs(costs).max() or 1.0), A_eq=scaled[totals > 0], b_eq=np.ones((totals > 0).sum()), method="highs"
-    )
-    return None if answer.x is None else np.asarray(answer.x * unit)
-
-
 def _some(evidence: Evidence, rows: slice) -> Evidence:
     return Evidence(len(range(evidence.rows)[rows]), take(evidence.columns, rows))
 
@@ -274,57 +211,3 @@ def _constraints(net: Network, functional: Network, name: str) -> tuple[csr_arra
     matrix = csr_array((np.ones(codes.size), (lines.ravel(), places.ravel())), shape=shape)
     node = net.node(name)
     return matrix, node.cpt.dense(node.variable, [net.variable(parent) for parent in node.parents]).ravel()
-
-
-def _with_experiment(net: Network, question: Causation, known: Evidence, experiment: Sequence[Any]) -> CausalBounds:
-    """The bounds of Tian and Pearl: from how X and Y were seen together, and how Y answers when X is set.
-
-    A row is described by its X (x, x', or another state), and by what Y would be with x and with x'.
-    """
-    done = _probabilities(experiment, known.rows)
-    tac = compile(net, [question.x, question.y], [*known.columns])
-    seen = tac.posterior(known)
-    x, other, y = question.present.state, question.instead.state, question.effect.state
-    happened = seen[..., y]
-    not_happened = np.delete(seen, y, axis=-1).sum(axis=-1)
-    ends = {kind: np.full((2, known.rows), np.nan) for kind in KINDS}
-    for row in np.flatnonzero(~np.isnan(seen[:, 0, 0])):
-        together = (happened[row, x], not_happened[row, x], happened[row, other], not_happened[row, other])
-        for kind, (low, high) in _of_one_row(together, (done[0][row], done[1][row])).items():
-            ends[kind][:, row] = low, high
-    return CausalBounds.of((Interval(*ends[kind]) for kind in KINDS), exact=True)
-
-
-def _of_one_row(together: tuple[float, ...], done: tuple[float, float]) -> dict[str, tuple[float, float]]:
-    """The bounds from P(x, y), P(x, not y), P(x', y), P(x', not y), and P(y | do(x)), P(y | do(x'))."""
-    q = np.arange(12).reshape(3, 2, 2)  # X is x, x' or another; Y with x is y or not; Y with x' is y or not
-    sums = [q[0, 0], q[0, 1], q[1, :, 0], q[1, :, 1], q[2], q[:, 0], q[:, :, 0]]
-    totals = np.array([*together, max(0.0, 1.0 - sum(together)), *done])
-    matrix = np.array([np.isin(q, own).ravel() for own in sums], dtype=float)
-    events = {
-        "necessity": (q[0, 0, 1], together[0]),
-        "sufficiency": (q[1, 0, 1], together[3]),
-        "both": (q[:, 0, 1], 1.0),
-    }
-    answers = {}
-    for kind, (places, weight) in events.items():
-        aim = np.isin(q, places).ravel().astype(float)
-        ends = [least(sign * aim, matrix, totals) for sign in (1.0, -1.0)]
-        if ends[0] is None or ends[1] is None:
-            raise NetworkError("experiment: these probabilities cannot go with what the network says of the cause and "
-                               "the effect; P(Y = y | do(X = x)) is at least P(X = x, Y = y), for example")  # fmt: skip
-        low, high = (float(np.clip(aim @ end / weight, 0.0, 1.0)) if weight > 0 else np.nan for end in ends)
-        answers[kind] = low, high
-    return answers
-
-
-def _probabilities(experiment: Any, rows: int) -> list[Floats]:
-    """P(y | do(x)) and P(y | do(x')), (rows,) each."""
-    expected = "expected two probabilities, P(Y = y | do(X = x)) and P(Y = y | do(X = x')), numbers or one for each row"
-    try:
-        done = [np.broadcast_to(np.asarray(p, dtype=float), (rows,)) for p in experiment]
-    except (TypeError, ValueError):
-        done = []
-    if len(done) != 2 or not all(((p >= 0) & (p <= 1)).all() for p in done):
-        raise NetworkError(f"experiment is {shown(experiment)}; {expected}")
-    return done

@@ -56,16 +56,10 @@ class AnswerColumns:
 
 
 @dataclass(frozen=True)
-class PosteriorColumns(AnswerColumns):
-    """The posteriors of groups of variables; more than one variable in a group are asked for together.
-
-    Of a continuous variable, the mean, the standard deviation and quantiles of each of its columns.
-    """
+class OfGroups(AnswerColumns):
+    """Questions about groups of variables; more than one variable in a group are asked for together."""
 
     groups: tuple[tuple[str, ...], ...]
-    argmax: bool = False
-    log_evidence: bool = False
-    dtype: str = "float64"  # of the compiled queries
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -74,6 +68,18 @@ class PosteriorColumns(AnswerColumns):
     @property
     def queries(self) -> list[str | tuple[str, ...]]:
         return [group if len(group) > 1 else group[0] for group in self.groups]
+
+
+@dataclass(frozen=True)
+class PosteriorColumns(OfGroups):
+    """The posteriors of groups of variables.
+
+    Of a continuous variable, the mean, the standard deviation and quantiles of each of its columns.
+    """
+
+    argmax: bool = False
+    log_evidence: bool = False
+    dtype: str = "float64"  # of the compiled queries
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
         """A column for each combination of states, and for each most probable state."""
@@ -129,25 +135,16 @@ class PosteriorColumns(AnswerColumns):
 
 
 @dataclass(frozen=True)
-class CredibleColumns(AnswerColumns):
+class CredibleColumns(OfGroups):
     """The posteriors of groups of variables under many networks: means, and the ends of their intervals.
 
     `source` says where the ensemble is from, and takes its place where two questions are compared.
     """
 
-    groups: tuple[tuple[str, ...], ...]
     ensemble: Ensemble = field(repr=False, compare=False)
     level: float
     source: str
     log_evidence: bool = False
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(itertools.chain(*self.groups))
-
-    @property
-    def queries(self) -> list[str | tuple[str, ...]]:
-        return [group if len(group) > 1 else group[0] for group in self.groups]
 
     def fields(self, net: Network) -> list[tuple[str, Any]]:
         """Three columns for each combination of states: `A.true`, `A.true.low` and `A.true.high`."""

@@ -31,7 +31,8 @@ from tacit.model.graph import Node, in_topological_order, parents_of
 from tacit.model.mechanisms import with_mechanisms
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
-from tacit.query.answers.probabilities import Information, Marginals, wants_labels, with_labels
+from tacit.query.answers.by_variable import Information
+from tacit.query.answers.probabilities import Marginals, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
 from tacit.query.asking.options import Asked, CompileOptions, checked_query
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples

@@ -7,9 +7,9 @@ from typing import Literal, overload
 
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
+from tacit.query.answers.by_variable import Information
 from tacit.query.answers.credible import Credible
 from tacit.query.answers.probabilities import (
-    Information,
     Marginals,
     Probabilities,
     index_of,

@@ -30,7 +30,7 @@ from tacit.cli.shared.row import Row
 from tacit.cli.shared.values import read_box, state_of
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.factor_graph import FactorGraph
-from tacit.query.answers.probabilities import untold
+from tacit.query.answers.by_variable import untold
 from tacit.query.ensemble import Ensemble
 from tacit.query.numbers.intervals import means
 from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import GAP, Grid, ends, probability, row_name
-from tacit.base.text import listed, plural, shown
+from tacit.base.text import shown
 from tacit.base.version import package
 from tacit.evidence.column import Evidence
 from tacit.evidence.frames import column_index, frame_index
@@ -23,8 +23,6 @@ from tacit.query.numbers.mixture import IN_FILES, SUMMARY, Mixture
 
 MAX_ROWS = 20  # that are printed; of more, the first and last ones
 MAX_COLUMNS = 10
-MAX_INFORMATION = 10  # variables that are printed
-NOTHING = 1e-12  # nats that are rounding errors
 MAX_LINES = 60  # of a table with a line for each state of each variable
 
 
@@ -256,93 +254,6 @@ def _named(name: str, posterior: Probabilities | Mixture) -> Iterable[tuple[str,
     if not isinstance(posterior, Mixture):
         return posterior.columns().items()
     return zip((f"{name}.{part}" for part in IN_FILES), np.ascontiguousarray(_table(posterior).T), strict=False)
-
-
-def untold(continuous: Sequence[str]) -> str:
-    """What an answer about information does not say; nothing, if it says all."""
-    return f"what a number of {listed(continuous)} would tell is not computed" if continuous else ""
-
-
-class Information(dict[str, Floats]):
-    """What observing each variable is expected to tell about a query, in nats; a dictionary that prints as one table.
-
-    Its values are (rows,), in the order of the network; NaN where the state is observed already. The ten variables that
-    tell most in the rows together are printed. The table and the frames leave out what is observed in all rows, and the
-    query itself, which nobody can be asked about: what it would tell is its entropy now, `information["B"]`.
-
-    >>> import tacit
-    >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
-    >>> tac.information({"C": ["lo", None]}, labels=True)
-    What each variable is expected to tell about B, in nats
-    variable         0         1
-    A         0.076581  0.110413
-    C              nan  0.005721
-    >>> tac.information({"C": "lo"}, labels=True).to_pandas()
-      variable  information
-    0        A     0.076581
-    """
-
-    def __init__(
-        self, drops: Mapping[str, Floats], index: Any = None, query: Sequence[str] = (), continuous: Sequence[str] = ()
-    ) -> None:
-        super().__init__(drops)
-        self.index, self.query, self.continuous = index, tuple(query), tuple(continuous)
-
-    def _others(self) -> dict[str, Floats]:
-        """All variables that are not observed in all rows, but for the query, what tells most first."""
-        unseen = {name: d for name, d in self.items() if name not in self.query and not (len(d) and np.isnan(d).all())}
-        return dict(sorted(unseen.items(), key=lambda item: -float(np.nansum(item[1]))))
-
-    def to_pandas(self) -> Any:
-        """A pandas frame: a row for each row of evidence, with its index, and a column for each variable.
-
-        Of a single row of evidence, it has a row for each variable, and the columns `variable` and `information`. What
-        tells most is first.
-        """
-        pandas = package("pandas", "frames")
-        if self._is_single():
-            return pandas.DataFrame(self.columns())
-        return pandas.DataFrame(self.columns(), index=self.index).rename_axis(columns="variable")
-
-    def to_polars(self) -> Any:
-        """A polars frame with the columns of `to_pandas`."""
-        return package("polars", "frames").DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table with the columns of `to_pandas`."""
-        return package("pyarrow", "cli").table(self.columns())
-
-    def columns(self) -> dict[str, Any]:
-        """A column (rows,) for each variable; of a single row, the variables and what they tell."""
-        others = self._others()
-        if not self._is_single():
-            return dict(others)
-        return {"variable": list(others), "information": [float(drop[0]) for drop in others.values()]}
-
-    def _is_single(self) -> bool:
-        return len(next(iter(self.values()), ())) == 1
-
-    def _grid(self) -> Grid:
-        others = self._others()
-        count = len(next(iter(others.values())))
-        rows = ends(count, MAX_COLUMNS)
-        best = list(others)[:MAX_INFORMATION]
-        values = np.stack([np.where(others[name] < NOTHING, 0.0, others[name]) for name in best])
-        body = [(name, *_cells(values, place, rows)) for place, name in enumerate(best)]
-        more = len(others) - len(best)
-        less = f"and {plural(more, 'more variable')} that {'tells' if more == 1 else 'tell'} less" if more else ""
-        return Grid(
-            [("variable", *(row_name(self.index, row) for row in rows))],
-            body,
-            title=f"What each variable is expected to tell about {', '.join(self.query)}, in nats",
-            note="; ".join(filter(None, [less, untold(self.continuous)])),
-        )
-
-    def __repr__(self) -> str:
-        return str(self._grid()) if self._others() else "{}"
-
-    def _repr_html_(self) -> str | None:
-        return self._grid().html() if self._others() else None
 
 
 def wants_labels(labels: Any, remedy: str) -> bool:

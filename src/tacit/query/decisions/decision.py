@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,7 +15,8 @@ from tacit.base.grid import GAP, Grid, ends, row_name
 from tacit.base.text import plural
 from tacit.base.version import package
 from tacit.model.elements.variable import Label, Variable, state_column
-from tacit.query.answers.probabilities import MAX_COLUMNS, MAX_INFORMATION, MAX_ROWS, untold
+from tacit.query.answers.by_variable import ByVariable
+from tacit.query.answers.probabilities import MAX_COLUMNS, MAX_ROWS
 from tacit.query.assignments import Labels, as_lists, state_labels
 
 
@@ -105,70 +105,23 @@ class Decision:
         return self._grid().html()
 
 
-class Worth(dict[str, Floats]):
+class Worth(ByVariable):
     """What observing each variable is worth, less its cost; a dictionary that prints as a table. See `worth`.
 
     Its values are (rows,), in the order of the evidence; NaN where the state is observed already. The ten variables
     that are worth most in the rows together are printed; one that is worth less than nothing costs more than it tells.
     """
 
-    def __init__(self, worth: Mapping[str, Floats], index: Any = None, continuous: Sequence[str] = ()) -> None:
-        super().__init__(worth)
-        self.index, self.continuous = index, tuple(continuous)
+    called = "worth"
 
-    def _sorted(self) -> dict[str, Floats]:
-        """All variables that are not observed in all rows, what is worth most first."""
-        unseen = {name: own for name, own in self.items() if not (len(own) and np.isnan(own).all())}
-        return dict(sorted(unseen.items(), key=lambda item: -float(np.nansum(item[1]))))
+    def _title(self) -> str:
+        return "What observing each variable is worth"
 
-    def to_pandas(self) -> Any:
-        """A pandas frame: a row for each row of evidence, with its index, and a column for each variable.
+    def _less(self, more: int) -> str:
+        return f"and {plural(more, 'more variable')} worth less"
 
-        Of a single row of evidence, it has a row for each variable, and the columns `variable` and `worth`. What is
-        worth most is first.
-        """
-        pandas = package("pandas", "frames")
-        if self._is_single():
-            return pandas.DataFrame(self.columns())
-        return pandas.DataFrame(self.columns(), index=self.index).rename_axis(columns="variable")
-
-    def to_polars(self) -> Any:
-        """A polars frame with the columns of `to_pandas`."""
-        return package("polars", "frames").DataFrame(self.columns())
-
-    def to_arrow(self) -> Any:
-        """A pyarrow table with the columns of `to_pandas`."""
-        return package("pyarrow", "cli").table(self.columns())
-
-    def columns(self) -> dict[str, Any]:
-        """A column (rows,) for each variable; of a single row, the variables and what they are worth."""
-        others = self._sorted()
-        if not self._is_single():
-            return dict(others)
-        return {"variable": list(others), "worth": [float(own[0]) for own in others.values()]}
-
-    def _is_single(self) -> bool:
-        return len(next(iter(self.values()), ())) == 1
-
-    def _grid(self) -> Grid:
-        others = self._sorted()
-        rows = ends(len(next(iter(others.values()))), MAX_COLUMNS)
-        best = list(others)[:MAX_INFORMATION]
-        body = [(name, *(GAP if row is None else _amount(others[name][row]) for row in rows)) for name in best]
-        more = len(others) - len(best)
-        less = f"and {plural(more, 'more variable')} worth less" if more else ""
-        return Grid(
-            [("variable", *(row_name(self.index, row) for row in rows))],
-            body,
-            title="What observing each variable is worth",
-            note="; ".join(filter(None, [less, untold(self.continuous)])),
-        )
-
-    def __repr__(self) -> str:
-        return str(self._grid()) if self._sorted() else "{}"
-
-    def _repr_html_(self) -> str | None:
-        return self._grid().html() if self._sorted() else None
+    def _cell(self, number: float) -> str:
+        return _amount(number)
 
 
 def _amount(value: float) -> str:

@@ -203,7 +203,7 @@ class DecisionQuery:
         price, known = checked_costs(costs, names, numbers), self.read(evidence)
         gains = worth(self._compiled, names, known) if names else {}
         net = {name: gain - price.get(name, 0.0) for name, gain in gains.items()}
-        return Worth(net, index_of(evidence, known.rows), numbers)
+        return Worth(net, index_of(evidence, known.rows), continuous=numbers)
 
     def read(self, evidence: EvidenceLike | None = None, columns: Iterable[str] | None = None) -> Evidence:
         """Evidence that is checked once, to be asked about often; see `TAC.read`."""
