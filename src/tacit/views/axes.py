@@ -100,8 +100,8 @@ def figure_width(ax: Any, width: float | str | None, usual: float) -> float:
 def lettered(ax: Axes, letters: float) -> Axes:
     """Axes whose letters have so many points."""
     ax.tick_params(labelsize=letters)
-    for text in (ax.title, *(getattr(ax, f"{name}axis").label for name in ax._axis_names)):
-        text.set_size(letters)
+    for axis in (ax.xaxis, ax.yaxis, *([ax.zaxis] if hasattr(ax, "zaxis") else [])):
+        axis.label.set_size(letters)
     return ax
 
 

@@ -80,6 +80,7 @@ def surface(
 
     `width` is that of a new figure, in centimetres or as a text such as "3.3in".
     """
+    zoom = ZOOM if ax is None else 1.0
     ax = wide_axes(ax, width, SQUARE, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
@@ -98,7 +99,7 @@ def surface(
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
     ax.set_zlabel(_probability(tac, which, given))
-    ax.set_box_aspect(None, zoom=ZOOM)
+    ax.set_box_aspect(None, zoom=zoom)
     return ax
 
 
