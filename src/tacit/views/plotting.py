@@ -24,28 +24,36 @@ from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
-from tacit.views.axes import ACCENT, INK, PALE, Axes, axes_of, plain, with_legend
+from tacit.views.axes import ACCENT, INK, PALE, Axes, plain, wide_axes, with_legend
 from tacit.views.words import spelled
 
 CURVE_POINTS = 400  # samples of a curve
+SQUARE = 0.9  # height / width of a new figure with two inputs
+ZOOM = 0.85  # of a surface, beside which its labels need room
 SURFACE_POINTS = 80  # samples along each side of a surface
 JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
 NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
 
 
 def curve(
-    tac: TAC, input: str | None = None, given: EvidenceLike | None = None, state: Label | None = None, ax: Any = None
+    tac: TAC,
+    input: str | None = None,
+    given: EvidenceLike | None = None,
+    state: Label | None = None,
+    ax: Any = None,
+    width: float | str | None = None,
 ) -> Axes:
     """P*(q) as a function of the soft evidence on one binary variable, with its pieces and their borders.
 
-    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out).
+    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out). `width` is that of a
+    new figure, in centimetres or as a text such as "3.3in".
 
     >>> import tacit
     >>> ax = curve(tacit.compile(tacit.examples.etq(), "Q", ["E"]))
     >>> ax.get_xlabel()
     'λ(E = true)'
     """
-    ax = axes_of(ax)
+    ax = wide_axes(ax, width)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, spelled(tac.variable, state))
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
@@ -66,9 +74,14 @@ def surface(
     given: EvidenceLike | None = None,
     state: Label | None = None,
     ax: Any = None,
+    width: float | str | None = None,
 ) -> Axes:
-    """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap."""
-    ax = axes_of(ax, projection="3d")
+    """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap.
+
+    `width` is that of a new figure, in centimetres or as a text such as "3.3in".
+    """
+    zoom = ZOOM if ax is None else 1.0
+    ax = wide_axes(ax, width, SQUARE, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -86,6 +99,7 @@ def surface(
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
     ax.set_zlabel(_probability(tac, which, given))
+    ax.set_box_aspect(None, zoom=zoom)
     return ax
 
 
@@ -105,14 +119,19 @@ def _selections(tac: TAC, rows: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def regions(
-    tac: TAC, inputs: Sequence[str] | None = None, given: EvidenceLike | None = None, ax: Any = None, points: int = 300
+    tac: TAC,
+    inputs: Sequence[str] | None = None,
+    given: EvidenceLike | None = None,
+    ax: Any = None,
+    points: int = 300,
+    width: float | str | None = None,
 ) -> Axes:
     """A map of the regions of two inputs: all evidence of one colour selects the same network.
 
     Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all. They are numbered from left
-    to right, where there is room.
+    to right, where there is room. `width` is that of a new figure, in centimetres or as a text such as "3.3in".
     """
-    ax = axes_of(ax)
+    ax = wide_axes(ax, width, SQUARE)
     if _soft(tac):
         raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
     if not tac.program.selections:
@@ -129,7 +148,8 @@ def regions(
         i, j, depth = _middle(image == region)
         if depth > NUMBERED_DEPTH * points:
             ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=plural(count, "region"))
+    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
+    ax.set_title(plural(count, "region"), size=ax.xaxis.label.get_size())
     return ax
 
 
@@ -142,9 +162,14 @@ def _colors(count: int) -> Floats:
     return np.asarray(hsv_to_rgb(np.stack([hues, 0.14 + 0.07 * (place % 3), 0.98 - 0.06 * (place % 2)], axis=-1)))
 
 
-def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
-    """A function of one input and the staircase that a network approximates it with."""
-    ax = axes_of(ax)
+def staircase(
+    f: Callable[..., Any], approximation: Approximation, ax: Any = None, width: float | str | None = None
+) -> Axes:
+    """A function of one input and the staircase that a network approximates it with.
+
+    `width` is that of a new figure, in centimetres or as a text such as "3.3in".
+    """
+    ax = wide_axes(ax, width)
     if len(approximation.evidence) != 1:
         raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
     x = np.linspace(0, 1, 4 * CURVE_POINTS)
