@@ -38,7 +38,7 @@ def likelihoods(factors: FactorList, rng: np.random.Generator, rows: int = 3) ->
         table = np.eye(card)[rng.integers(card, size=rows)] if kind == "hard" else rng.random((rows, card))
         if kind == "zeros":
             table = table * (rng.random((rows, card)) < 0.7)
-        if kind != "none":
+        if kind != "none" or not tables:  # without any, there would be one row
             tables[name] = table
     return tables
 
