@@ -25,7 +25,7 @@ from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
 from tacit.views.axes import ACCENT, INK, PALE, Axes, plain, wide_axes, with_legend
-from tacit.views.words import spelled
+from tacit.views.words import spelled, true_minus
 
 CURVE_POINTS = 400  # samples of a curve
 SQUARE = 0.9  # height / width of a new figure with two inputs
@@ -80,8 +80,7 @@ def surface(
 
     `width` is that of a new figure, in centimetres or as a text such as "3.3in".
     """
-    zoom = ZOOM if ax is None else 1.0
-    ax = wide_axes(ax, width, SQUARE, projection="3d")
+    given_axes, ax = ax, wide_axes(ax, width, SQUARE, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -99,7 +98,8 @@ def surface(
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
     ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
     ax.set_zlabel(_probability(tac, which, given))
-    ax.set_box_aspect(None, zoom=zoom)
+    if given_axes is None:
+        ax.set_box_aspect(None, zoom=ZOOM)
     return ax
 
 
@@ -233,7 +233,7 @@ def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
     for name, column in read_given(tac, given).columns.items():
         if isinstance(column, DensityColumn):
             known = zip(column.variable.columns, column.values[0].tolist(), strict=True)
-            fixed += [f"{own} = {number:.4g}" for own, number in known if not np.isnan(number)]
+            fixed += [true_minus(f"{own} = {number:.4g}") for own, number in known if not np.isnan(number)]
         elif column.codes is not None and column.fully_observed:
             fixed.append(f"{name} = {column.variable.states[column.codes[0]]}")
         elif column.variable.card == 2:
