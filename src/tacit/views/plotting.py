@@ -24,7 +24,7 @@ from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
-from tacit.views.axes import ACCENT, INK, PALE, Axes, plain, wide_axes, with_legend
+from tacit.views.axes import ACCENT, INK, PALE, Axes, in_lines, literal, plain, wide_axes, with_legend
 from tacit.views.words import spelled, true_minus
 
 CURVE_POINTS = 400  # samples of a curve
@@ -53,6 +53,7 @@ def curve(
     >>> ax.get_xlabel()
     'λ(E = true)'
     """
+    explained = ax is None
     ax = wide_axes(ax, width)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, spelled(tac.variable, state))
@@ -64,8 +65,18 @@ def curve(
         ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which, given))
-    return plain(ax)
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=literal(_likelihood(tac, name)))
+    _label_upwards(ax, _probability(tac, which, given))
+    if not borders or not explained:
+        return plain(ax)
+    ax.lines[-1].set_label("from here on, tests select other tables")
+    return with_legend(plain(ax), 1)
+
+
+def _label_upwards(ax: Axes, text: str) -> None:
+    """What an axis upwards shows, in lines that are no longer than it is."""
+    height = ax.get_window_extent().height / ax.figure.dpi
+    ax.set_ylabel(in_lines(text, height, ax.yaxis.label.get_size()))
 
 
 def surface(
@@ -96,8 +107,9 @@ def surface(
     colors = plt.get_cmap("viridis")(faces[..., 2].mean(axis=1))
     ax.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=colors, linewidths=0.2))
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
-    ax.set_zlabel(_probability(tac, which, given))
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    ax.set_zlabel(literal(_probability(tac, which, given)))
     if given_axes is None:
         ax.set_box_aspect(None, zoom=ZOOM)
     return ax
@@ -148,7 +160,8 @@ def regions(
         i, j, depth = _middle(image == region)
         if depth > NUMBERED_DEPTH * points:
             ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
     ax.set_title(plural(count, "region"), size=ax.xaxis.label.get_size())
     return ax
 
@@ -179,7 +192,7 @@ def staircase(
     ax.fill_between(x, exact - error, exact + error, color=PALE, alpha=0.25, linewidth=0, label=f"f ± {error:.3g}")
     ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x", ylabel="f(x)")
     return with_legend(plain(ax), 3)
 
 
