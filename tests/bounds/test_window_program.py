@@ -5,11 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tacit
-from tacit import engines
 from tacit.bounds.factor_list import factor_list
 from tacit.bounds.window_program import window_program
 from tacit.bounds.window_rows import WindowRows
-from tacit.compiler.question import Question
 from tests.helpers import close, posterior, tries
 from tests.strategies import queries, rngs
 

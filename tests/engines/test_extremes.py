@@ -33,7 +33,8 @@ def factors(sided=False, small=1.0):
 def evidence(impossible=True):
     rng, columns = np.random.default_rng(1), {}
     for name, card in CARDS.items():
-        likelihoods = rng.random((card, ROWS)) * (rng.random((card, ROWS)) < 0.8) + 1e-3 * (np.arange(card) == 1)[:, None]
+        likelihoods = rng.random((card, ROWS)) * (rng.random((card, ROWS)) < 0.8)
+        likelihoods[1] += 1e-3
         likelihoods[:, 3] = np.arange(card) == 0
         if impossible and name == "b":
             likelihoods[:, 5] = 0
