@@ -109,8 +109,12 @@ def test_every_plot_takes_a_width():
 
 
 def test_thin_lines_are_explained():
-    names = [text.get_text() for text in sensors().posterior("heat").plot().get_legend().get_texts()]
-    assert names == ["density", "components, weighted"]
+    step = tacit.compile(examples.diamond(seed=1), "D", ["A", "C"])
+    for ax, expected in (
+        (sensors().posterior("heat").plot(), ["density", "components, weighted"]),
+        (plot.curve(step, "A", given={"C": 0.5}), ["from here on, tests select other tables"]),
+    ):
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == expected
 
 
 def test_an_axis_of_probabilities_ends_at_1_and_numbers_have_room_behind_it():
@@ -125,6 +129,36 @@ def test_weights_have_true_minus_signs_and_as_many_digits_as_each_other():
     assert [text.get_text() for text in why.plot().texts] == ["+2.80", "−1.75"]
     even = SimpleNamespace(query="Q", states=("yes",), state=0, weights=[("A: yes", 2.0), ("B: no", np.inf)])
     assert [text.get_text() for text in plot.weights(even).texts] == ["+∞", "+2.00"]
+
+
+def test_dollars_in_names_are_dollars():
+    """Between two of them, matplotlib would read mathematics."""
+    net = tacit.Network()
+    net.add("$ a", states=["below $5", "$5_6$"], cpt=[0.3, 0.7])
+    net.add("b", ["$ a"], cpt=[[0.2, 0.8], [0.5, 0.5]])
+    rows = pd.DataFrame({"b": ["true", "false"]}, index=["from $1 to $2", "$x^2$"])
+    drawn = tacit.compile(net, "$ a", ["b"]).posterior(rows, labels=True).plot()
+    for text in texts(drawn):
+        shown, mathematics = text._preprocess_math(text.get_text())
+        assert not mathematics
+        assert "\\" not in shown
+
+
+def test_forty_rows_fit_a_page():
+    frame = pd.DataFrame({"smoke": ["yes"] * 40}, index=[f"a patient with a long name, {row}" for row in range(40)])
+    answers = tacit.compile(examples.asia(), "lung", ["smoke"]).posterior(frame, labels=True)
+    for width in ("3.4in", "6.9in"):
+        ax = answers.plot(width=width)
+        check_neat(ax, 0.6)
+        assert ax.figure.get_figheight() <= 9.7
+
+
+@pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
+def test_a_row_without_a_bar_says_why():
+    tac = tacit.compile(examples.asia(), "lung", ["tub", "either"])
+    ax = tac.posterior({"tub": ["yes", "no"], "either": ["no", "no"]}, labels=True).plot()
+    assert [text.get_text() for text in ax.texts] == ["impossible evidence"]
+    assert ax.texts[0].get_position()[1] == pytest.approx(max(ax.get_yticks()))
 
 
 def test_letters_in_files_of_plots_are_no_type_3():

@@ -25,8 +25,7 @@ NARROW = 4.5  # inches: narrower figures, such as those of a column, have smalle
 LETTERS, SMALL_LETTERS = 9, 8  # points
 LEGEND_HANDLE = 2.6  # what a line of a legend has beside its text, in sizes of its letters
 SPILL = 1.02  # widths of the axes that a legend may take
-LETTERS_MEASURED = 9.0  # points of the letters that `text_width` measures, in pixels of a 96th of an inch
-WIDENING = 1.1  # matplotlib's own font is wider than those
+SPARE = 1.04  # widths of a text, of whose lines some have wider letters than others
 LINE = 1.3  # the height of a line, in sizes of its letters
 NAME_GAP = 0.01  # inches between a bar and the name above it
 
@@ -129,7 +128,7 @@ def with_legend(ax: Axes, columns: int, title: str | None = None) -> Axes:
     how |= {"borderpad": 0.2, "handlelength": 1.4, "handletextpad": 0.6, "columnspacing": 1.2, "borderaxespad": 0.3}
     wide = room - LEGEND_HANDLE * letters / POINTS_PER_INCH
     for count in range(columns, -1, -1):
-        shown = names if count else [in_lines(name, wide, letters) for name in names]
+        shown = [literal(name) if count else in_lines(name, wide, letters) for name in names]
         legend = ax.legend(handles, shown, ncols=max(count, 1), loc="lower left", bbox_to_anchor=(0, 1), **how)
         extent = legend.get_window_extent()
         if extent.width <= SPILL * room * ax.figure.dpi:
@@ -165,12 +164,26 @@ def _ours(ax: Axes) -> bool:
 
 def in_lines(text: str, width: float, letters: float) -> str:
     """A text in lines of some inches; where that fits, none ends in a word, or between a variable and its state."""
-    scale, pixels = letters / LETTERS_MEASURED * WIDENING, width * PIXELS_PER_INCH
+    pixels, scale = width * PIXELS_PER_INCH, _measured(text, letters) / max(text_width(text), 1.0)
     for words in (text.replace(" = ", GLUE), text, _cut(text, pixels, scale)):
         lines = wrapped(words, pixels, scale)
         if all(text_width(line, scale) <= pixels for line in lines):
             break
-    return "\n".join(lines).replace(GLUE, " = ")
+    return literal("\n".join(lines).replace(GLUE, " = "))
+
+
+def literal(text: str) -> str:
+    """A text in which dollar signs are dollar signs, and not where mathematics begins."""
+    return text.replace("$", r"\$")
+
+
+def _measured(text: str, letters: float) -> float:
+    """How wide a text is in the font of matplotlib, in pixels, with some to spare for lines that differ."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    points = text_to_path.get_text_width_height_descent(text, FontProperties(size=letters), ismath=False)[0]
+    return float(SPARE * points * PIXELS_PER_INCH / POINTS_PER_INCH)
 
 
 def _cut(text: str, pixels: float, scale: float) -> str:

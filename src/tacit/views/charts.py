@@ -21,6 +21,7 @@ from tacit.views.axes import (
     axes_of,
     figure_width,
     in_lines,
+    literal,
     plain,
     row_title,
     width_of,
@@ -32,6 +33,7 @@ from tacit.views.words import true_minus
 MAX_ROWS = 40
 MAX_FINDINGS = 20
 WIDTH, HEIGHT = 5.5, 4.0  # inches, of a new figure, before it has the height that its bars need
+PAGE_HEIGHT, LEAST_SHARE = 8.5, 0.3  # inches of a page that bars may fill; of a bar that is left at least to fit there
 FILLED, REST = "#4b82be", "#ccd8e6"  # as in a drawing; far apart in grey print
 LOWERS, RAISES = "#8e2157", "#86b3e2"  # as in a tornado: dark and light, so that grey print tells them apart
 BESIDE = BarLook(above=False, letters=LETTERS, axis_letters=LETTERS, bar=0.22, gap=0.08)
@@ -45,6 +47,7 @@ BAR_SHARE = 0.4  # of the axis, at least, for bars between their numbers
 BEHIND = 3  # points from the end of a bar to its number
 BEYOND = 1.3  # an infinite weight is drawn so many times as long as the longest finite one
 LEGEND_COLUMNS = 6
+IMPOSSIBLE = "impossible evidence"  # in place of a bar
 TICKS, CROWDED = np.linspace(0, 1, 6), 1.5  # of an axis from 0 to 1, which take less of it if it ends there
 LEAST_PLAIN = 0.0005  # below, percentages have two digits that count
 MARKERS = "os^Dv"  # of means: states are told apart in grey print, too
@@ -117,6 +120,9 @@ def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None
         how = {"color": color, "edgecolor": "white", "linewidth": 0.6, "label": name}
         lines.ax.barh(lines.middles, share, lines.look.bar, left, **how)
         left = left + share
+    for row in np.flatnonzero(np.isnan(table).any(axis=1)):
+        how = {"va": "center", "fontsize": lines.look.letters, "color": INK}
+        lines.ax.text(0.01, lines.middles[row], IMPOSSIBLE, **how)
     return _of_rows(lines, answer, len(names), _title(answer))
 
 
@@ -136,7 +142,7 @@ def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, 
     lines = _lines(ax, width, _rows(mean), INTERVAL * len(shown))
     colors = [FILLED] if len(shown) == 1 else _colors(len(shown), lightest=0.8)
     for column, color in enumerate(colors):
-        y = lines.middles + INTERVAL * ((len(shown) - 1) / 2 - column)
+        y = lines.middles + lines.look.bar * ((len(shown) - 1) / 2 - column) / len(shown)
         lines.ax.hlines(y, low[:, column], high[:, column], color=color, linewidth=1.6)
         marker = MARKERS[column % len(MARKERS)]
         lines.ax.plot(table[:, column], y, marker, color=color, markersize=4.5, label=shown[column])
@@ -149,7 +155,7 @@ def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, 
 def _of_rows(lines: _Lines, answer: Labelled, states: int, text: str) -> Axes:
     """The axes of several rows, with a text below and a legend of the states above."""
     ax = _to_one(lines.done(text, row_title(answer.index)))
-    return with_legend(ax, min(LEGEND_COLUMNS, states), ", ".join(answer.variables))
+    return with_legend(ax, min(LEGEND_COLUMNS, states), literal(", ".join(answer.variables)))
 
 
 def _to_one(ax: Axes, ends: Floats | None = None, numbers: Sequence[Any] = ()) -> Axes:
@@ -261,7 +267,7 @@ class _Lines(NamedTuple):
     def done(self, text: str, side: str = "") -> Axes:
         """The axes, as high as their lines need, with a text below them and one to their left."""
         if not self.look.above:
-            self.ax.set_ylabel(side, size=self.look.axis_letters)
+            self.ax.set_ylabel(literal(side), size=self.look.axis_letters)
         self.ax.set_xlabel(in_lines(text, width_of(self.ax), self.look.axis_letters))
         return with_height(self.ax, self.height)
 
@@ -278,13 +284,14 @@ class _Lines(NamedTuple):
 
 
 def _lines(ax: Any, width: float | str | None, names: Sequence[str], bar: float | None = None) -> _Lines:
-    """Axes with lines of such a height, if one is given."""
+    """Axes with lines of such a height, if one is given; many lines are as much lower as lets them fit a page."""
     wide = figure_width(ax, width, WIDTH)
     room = wide - MARGIN if ax is None else width_of(ax)
+    ax = axes_of(ax, (wide, HEIGHT))
     look, names = _placed(names, room)
     if bar is not None:
         look = replace(look, bar=bar, gap=BETWEEN)
-    ax = axes_of(ax, (wide, HEIGHT))
+    look = _on_a_page(look, names)
     middles = look.middles(names[::-1])[::-1]
     look.draw_names(ax, middles, names)
     ax.tick_params(axis="x", labelsize=look.axis_letters)
@@ -292,14 +299,24 @@ def _lines(ax: Any, width: float | str | None, names: Sequence[str], bar: float 
     return _Lines(plain(ax), look, middles, sum(map(look.height, names)))
 
 
+def _on_a_page(look: BarLook, names: Sequence[str]) -> BarLook:
+    """Lower bars and narrower gaps where the lines would be higher than a page; names keep their size."""
+    height, texts = (sum(map(own.height, names)) for own in (look, replace(look, bar=0.0, gap=0.0)))
+    if height <= PAGE_HEIGHT:
+        return look
+    share = max(LEAST_SHARE, (PAGE_HEIGHT - texts) / (height - texts))
+    return replace(look, bar=share * look.bar, gap=share * look.gap)
+
+
 def _placed(names: Sequence[str], room: float) -> tuple[BarLook, list[str]]:
-    """Names in lines, beside bars where a share of the room is enough for all, else above them."""
+    """Names in lines: beside bars where a share of the room is enough for all, in one line if possible, else above."""
     wide = room >= LEAST_BESIDE
-    look, share = (BESIDE, NAME_SHARE) if wide else (SMALL_BESIDE, SHORT_SHARE)
-    beside = [in_lines(name, share * room, look.letters) for name in names]
-    uncut = [name.replace("\n", " ") for name in beside] if wide else beside
-    if uncut == list(names):
-        return look, beside
+    for look in (BESIDE, SMALL_BESIDE) if wide else (SMALL_BESIDE,):
+        beside = [in_lines(name, (NAME_SHARE if wide else SHORT_SHARE) * room, look.letters) for name in names]
+        if not any("\n" in name for name in beside):
+            return look, beside
+    if wide and all(name.replace("\n", " ") == literal(own) for name, own in zip(beside, names, strict=True)):
+        return SMALL_BESIDE, beside
     return ABOVE, [in_lines(name, room, ABOVE.letters) for name in names]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tacit.base.errors import TacitError
 from tacit.base.grid import row_name
-from tacit.views.axes import ACCENT, PALE, Axes, plain, row_title, wide_axes, with_legend
+from tacit.views.axes import ACCENT, PALE, Axes, literal, plain, row_title, wide_axes, with_legend
 from tacit.views.curves import Distributions, places
 
 MAX_CURVES = 10  # rows whose densities are drawn
@@ -47,10 +47,10 @@ def density(mixture: Distributions, x: Any = None, ax: Any = None, width: float 
             parted = ax.plot(x, heavy, color=color, linewidth=0.8, linestyle=dashes, alpha=0.6)
     if parted:
         ax.plot([], [], color=PALE, linewidth=0.8, label="components, weighted")
-    ax.set(xlabel=mixture.columns[0], ylabel=kind, ylim=(0, None))
+    ax.set(xlabel=literal(mixture.columns[0]), ylabel=kind, ylim=(0, None))
     if not several and not parted:
         return plain(ax)
-    return with_legend(plain(ax), LEGEND_COLUMNS, (row_title(mixture.index) or "row") if several else "")
+    return with_legend(plain(ax), LEGEND_COLUMNS, literal(row_title(mixture.index) or "row") if several else "")
 
 
 def _check(mixture: Distributions, x: Any) -> None:

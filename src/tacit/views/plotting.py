@@ -24,8 +24,8 @@ from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
-from tacit.views.axes import ACCENT, INK, PALE, Axes, plain, wide_axes, with_legend
-from tacit.views.words import spelled
+from tacit.views.axes import ACCENT, INK, PALE, Axes, in_lines, literal, plain, wide_axes, with_legend
+from tacit.views.words import spelled, true_minus
 
 CURVE_POINTS = 400  # samples of a curve
 SQUARE = 0.9  # height / width of a new figure with two inputs
@@ -53,6 +53,7 @@ def curve(
     >>> ax.get_xlabel()
     'λ(E = true)'
     """
+    explained = ax is None
     ax = wide_axes(ax, width)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, spelled(tac.variable, state))
@@ -64,8 +65,18 @@ def curve(
         ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which, given))
-    return plain(ax)
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=literal(_likelihood(tac, name)))
+    _label_upwards(ax, _probability(tac, which, given))
+    if not borders or not explained:
+        return plain(ax)
+    ax.lines[-1].set_label("from here on, tests select other tables")
+    return with_legend(plain(ax), 1)
+
+
+def _label_upwards(ax: Axes, text: str) -> None:
+    """What an axis upwards shows, in lines that are no longer than it is."""
+    height = ax.get_window_extent().height / ax.figure.dpi
+    ax.set_ylabel(in_lines(text, height, ax.yaxis.label.get_size()))
 
 
 def surface(
@@ -80,8 +91,7 @@ def surface(
 
     `width` is that of a new figure, in centimetres or as a text such as "3.3in".
     """
-    zoom = ZOOM if ax is None else 1.0
-    ax = wide_axes(ax, width, SQUARE, projection="3d")
+    given_axes, ax = ax, wide_axes(ax, width, SQUARE, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -97,9 +107,11 @@ def surface(
     colors = plt.get_cmap("viridis")(faces[..., 2].mean(axis=1))
     ax.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=colors, linewidths=0.2))
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
-    ax.set_zlabel(_probability(tac, which, given))
-    ax.set_box_aspect(None, zoom=zoom)
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    ax.set_zlabel(literal(_probability(tac, which, given)))
+    if given_axes is None:
+        ax.set_box_aspect(None, zoom=ZOOM)
     return ax
 
 
@@ -148,7 +160,8 @@ def regions(
         i, j, depth = _middle(image == region)
         if depth > NUMBERED_DEPTH * points:
             ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
     ax.set_title(plural(count, "region"), size=ax.xaxis.label.get_size())
     return ax
 
@@ -179,7 +192,7 @@ def staircase(
     ax.fill_between(x, exact - error, exact + error, color=PALE, alpha=0.25, linewidth=0, label=f"f ± {error:.3g}")
     ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x", ylabel="f(x)")
     return with_legend(plain(ax), 3)
 
 
@@ -233,7 +246,7 @@ def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
     for name, column in read_given(tac, given).columns.items():
         if isinstance(column, DensityColumn):
             known = zip(column.variable.columns, column.values[0].tolist(), strict=True)
-            fixed += [f"{own} = {number:.4g}" for own, number in known if not np.isnan(number)]
+            fixed += [true_minus(f"{own} = {number:.4g}") for own, number in known if not np.isnan(number)]
         elif column.codes is not None and column.fully_observed:
             fixed.append(f"{name} = {column.variable.states[column.codes[0]]}")
         elif column.variable.card == 2:

@@ -78,8 +78,8 @@ def tornado(
     wide = figure_width(ax, width, WIDTH)
     room = wide - MARGIN if ax is None else width_of(ax)
     look = BESIDE if room >= LEAST_BESIDE else ABOVE
-    names = [in_lines(bar.label, room if look.above else NAME_WIDTH, look.letters) for bar in bars]
     ax = axes_of(ax, (wide, HEIGHT))
+    names = [in_lines(bar.label, room if look.above else NAME_WIDTH, look.letters) for bar in bars]
     _draw_bars(ax, bars, look.middles(names), now, change, look)
     look.draw_names(ax, look.middles(names), names)
     what = in_lines(_posterior(found, which), room if look.above else room - NAME_WIDTH, look.axis_letters)
