@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
 from tacit import engines
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
+from tacit.bounds.posterior_bounds import Bounds
 from tacit.bounds.window_program import WindowProgram
 from tacit.compiler.operations.extremes import PARTS
 from tacit.engines.engine import Engine, Sweep
@@ -18,30 +18,20 @@ from tacit.evidence.column import Column, blocks
 TINY = 2.0**-1000  # numbers below may have lost digits
 
 
-class Bounds(NamedTuple):
-    """Numbers between which posteriors certainly are, and an estimate between them: (states, rows) each.
-
-    They are NaN where the evidence of a row is certainly impossible.
-    """
-
-    low: Floats
-    high: Floats
-    estimate: Floats
-
-
 class WindowRows:
     """A window of a factor list, ready to run on rows.
 
-    >>> import tacit
-    >>> from tacit.bounds.factor_list import factor_list
-    >>> from tacit.bounds.window_program import window_program
-    >>> from tacit.compiler.question import Question
-    >>> net = tacit.examples.abc()
-    >>> factors = factor_list(net, Question(("B",), ("C",)))
-    >>> window = WindowRows(factors, window_program(factors, "B", {1}, ["A"]), "numpy")
-    >>> low, high, _ = window.bounds({}, 1)
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([[0.1], [0.1]], [[0.9], [0.9]])
+        >>> import tacit
+        >>> from tacit.bounds.factor_list import factor_list
+        >>> from tacit.bounds.posterior_bounds import Bounds
+    from tacit.bounds.window_program import window_program
+        >>> from tacit.compiler.question import Question
+        >>> net = tacit.examples.abc()
+        >>> factors = factor_list(net, Question(("B",), ("C",)))
+        >>> window = WindowRows(factors, window_program(factors, "B", {1}, ["A"]), "numpy")
+        >>> low, high, _ = window.bounds({}, 1)
+        >>> low.round(2).tolist(), high.round(2).tolist()
+        ([[0.1], [0.1]], [[0.9], [0.9]])
     """
 
     def __init__(
