@@ -14,6 +14,7 @@ from tacit.bounds.window_program import WindowProgram
 from tacit.compiler.operations.extremes import PARTS
 from tacit.engines.engine import Engine, Sweep
 from tacit.evidence.column import Column, blocks
+from tacit.model.elements.variable import variable
 
 TINY = 2.0**-1000  # numbers below may have lost digits
 
@@ -43,9 +44,7 @@ class WindowRows:
         threads: int | None = None,
     ) -> None:
         self._factors, self.window = factors, window
-        program, model = window.program, window.model
-        tables = {(node, part): table for node in program.nodes for part, table in model.cpt(node).parts().items()}
-        self._engine: Engine = engines.build(engine, program, tables, {}, dtype, threads)
+        self._engine: Engine = engines.build(engine, window.program, window.tables, {}, dtype, threads)
         self._slack = window.roundings * float(np.finfo(dtype).eps)
 
     def bounds(self, columns: Mapping[str, Column], rows: int) -> Bounds:
@@ -64,7 +63,7 @@ class WindowRows:
         states = self._factors.states.get(name)
         if states is None or len(states) == column.variable.card:
             return column
-        return Column(self.window.model.variable(name), soft=column.likelihoods()[list(states)])
+        return Column(variable(name, len(states)), soft=column.likelihoods()[list(states)])
 
     def _rounded(self, low: Floats, high: Floats, estimate: Floats) -> Bounds:
         """Intervals that are wide enough for all roundings; nothing is known where numbers left the range of floats."""
