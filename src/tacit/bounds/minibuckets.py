@@ -72,10 +72,10 @@ class MiniBuckets:
         low, high = self.log_bounds(each)
         return low.reshape(rows, card), high.reshape(rows, card)
 
-    def passed(self, logs: tuple[Floats, ...], upper: bool, keep: bool = False) -> Passed:
+    def passed(self, logs: tuple[Floats, ...], upper: bool) -> Passed:
         """A forward pass on logarithms of likelihoods."""
         tables = log_tables(self.factors, self.plan, upper)
-        return forward(self.plan, tables, logs, self.upper if upper else self.lower, keep)
+        return forward(self.plan, tables, logs, self.upper if upper else self.lower)
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:
