@@ -79,12 +79,17 @@ class Cutset:
         ones = Parameters((1.0,) * len(plan.parts), tuple(np.zeros((1, 1)) for _ in plan.buckets))
         return cls({name: factors.cards[name] for name in names}, plan, ones, cut, tables)
 
-    def value(self, likelihoods: dict[str, Floats], q: Distributions) -> tuple[Floats, Floats]:
+    @property
+    def zeros(self) -> bool:
+        """Whether factors of the cutset have zeros: then most products of distributions are impossible."""
+        return any(factor.zeros.any() for factor in self.cut.values())
+
+    def value(self, likelihoods: Mapping[str, Floats], q: Distributions) -> tuple[Floats, Floats]:
         """The lower bound of some distributions, and how far off rounding may have put it: (rows,) each."""
         passed, outer, error = self._passed(likelihoods, q, keep=False)
         return passed.result + outer, 2 * (passed.error + error)
 
-    def improved(self, likelihoods: dict[str, Floats], q: Distributions, sweeps: int) -> Distributions:
+    def improved(self, likelihoods: Mapping[str, Floats], q: Distributions, sweeps: int) -> Distributions:
         """Distributions whose bounds are at least as good: `sweeps` times, each is set to the best, given all else.
 
         Rows whose bound is -inf keep theirs.
@@ -95,7 +100,7 @@ class Cutset:
             q = self._ascend(likelihoods, q, reverse(self.plan, self.parameters, passed), possible)
         return q
 
-    def _passed(self, likelihoods: dict[str, Floats], q: Distributions, keep: bool) -> tuple[Passed, Floats, Floats]:
+    def _passed(self, likelihoods: Mapping[str, Floats], q: Distributions, keep: bool) -> tuple[Passed, Floats, Floats]:
         """A forward pass over the rest, what the cutset adds to it, and the rounding of that and of the factors."""
         tables: list[Floats] = []
         outer, error = np.zeros(1), np.zeros(1)
@@ -107,7 +112,8 @@ class Cutset:
             tables.append(_geometric_mean(factor, q))
             error = error + ROUNDING * factor.rounds * float(np.abs(factor.logs).max(initial=0.0))
         for name, card in self.cards.items():
-            logs = np.where(q[name] > 0, likelihoods[name] - _log(q[name]), 0.0)
+            used = q[name] > 0
+            logs = np.where(used, likelihoods[name], 0.0) - np.log(np.where(used, q[name], 1.0))
             outer = outer + (q[name] * logs).sum(axis=0)
             error = error + ROUNDING * (2 * card + 4 * ULPS) * (
                 np.where(np.isinf(logs), 0.0, np.abs(logs)).max(axis=0) + 1
@@ -118,7 +124,7 @@ class Cutset:
         return passed, outer, error + terms * (_finite(outer) + _finite(passed.result))
 
     def _ascend(
-        self, likelihoods: dict[str, Floats], q: Distributions, derivatives: Derivatives, possible: NDArray[np.bool_]
+        self, likelihoods: Mapping[str, Floats], q: Distributions, derivatives: Derivatives, possible: NDArray[np.bool_]
     ) -> Distributions:
         expected = {n: _expected(factor, derivatives.factors[n]) for n, factor in self.cut.items()}
         q = dict(q)
@@ -158,7 +164,7 @@ def _geometric_mean(factor: CutFactor, q: Distributions) -> Floats:
     for name in factor.inside:
         weights = q[name].reshape(len(q[name]), *[1] * (logs.ndim - 2), -1)
         logs = (logs * weights).sum(axis=0)
-        zeros = (zeros & (weights > 0)).any(axis=0)
+        zeros = np.asarray((zeros & (weights > 0)).any(axis=0))
     return np.where(zeros, -np.inf, logs)
 
 
@@ -189,11 +195,6 @@ def _softmax(scores: Floats) -> Floats:
     powers = np.exp(scores - np.where(np.isinf(top), 0.0, top))
     powers[0, np.isinf(top)] = 1.0
     return np.asarray(powers / powers.sum(axis=0))
-
-
-def _log(table: Floats) -> Floats:
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(table))
 
 
 def _finite(table: Floats) -> Floats:

@@ -50,8 +50,8 @@ class Passed:
 @dataclass(frozen=True)
 class Derivatives:
     """Derivatives of a result: by the weights, (parts, rows); by the shifts, (parts, *shared, rows) of each bucket; by
-    the logarithms of the likelihoods, (states, rows) of each variable, which estimate its posterior; and by those of the
-    factors, likewise.
+    the logarithms of the likelihoods, (states, rows) of each variable, which estimate its posterior; and by those of
+    the factors, likewise.
     """
 
     weights: tuple[Floats, ...]

@@ -67,6 +67,11 @@ class Plan:
         """The number of entries of the largest table."""
         return max((self.size(part.scope) for part in self.parts), default=1)
 
+    @property
+    def entries(self) -> int:
+        """The number of entries of all tables together."""
+        return sum(self.size(part.scope) for part in self.parts) or 1
+
     def size(self, scope: Scope) -> int:
         """The number of entries over some variables."""
         return math.prod(self.cards[place] for place in scope)
