@@ -51,7 +51,9 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.orders", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
-    ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
     ("tacit.views.axes", "tacit.views.figures"),  # matplotlib is optional
     ("tacit.query.numbers.continuous", "tacit.query.numbers.components"),  # loads scipy
     ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
