@@ -9,7 +9,6 @@ from tacit import TacitError, engines
 from tacit.bounds.factor_list import Factor, FactorList
 from tacit.bounds.window_program import window_program
 from tacit.bounds.windows import Surroundings, Window
-from tacit.engines.circuit.lower import lower
 from tacit.evidence.column import Column
 from tacit.model.elements.variable import variable
 from tests.engines import emulated_gpu
@@ -107,11 +106,9 @@ def test_without_evidence_it_is_computed_once():
         np.testing.assert_allclose(run(name, none, {})[1], expected(given, columns), rtol=0, atol=1e-14)
 
 
-def test_what_has_no_extremes_says_so():
+def test_derivatives_are_refused():
     given = factors()
     for name in [*ENGINES[:-1], "auto"]:
         engine, _ = run(name, given, evidence())
         with pytest.raises(TacitError, match="an interval has no derivatives"):
             engine.gradients(evidence(), ROWS, np.ones((9, ROWS)), 0)
-    with pytest.raises(TacitError, match="an interval has no circuit"):
-        lower(window_program(Surroundings(given), WINDOW).program, numbers(given))

@@ -22,8 +22,8 @@ INWARD = 2  # how much more a state counts there than one beyond
 class Region:
     """Some factors beyond a window.
 
-    `speaks_of` has the variables of the boundary all of whose factors are in the window or here, `given` its other ones,
-    and `beyond` the variables that yet other factors have.
+    `speaks_of` has the variables of the boundary all of whose factors are in the window or here, `given` other ones of
+    the boundary, and `beyond` the variables that yet other factors have.
     """
 
     factors: tuple[int, ...]
@@ -36,8 +36,9 @@ def regions_around(surroundings: Surroundings, window: Window, entries: int) -> 
     """Regions that share no factors, each of so many joint states at most."""
     taken, regions = set(window.factors), list[Region]()
     for name in window.boundary:
-        if _new(surroundings, name, window.factors) and not taken.intersection(_new(surroundings, name, window.factors)):
-            region = _grown(surroundings, window, name, taken, entries)
+        factors = _new(surroundings, name, window.factors)
+        if factors and taken.isdisjoint(factors):
+            region = _grown(surroundings, window, factors, taken, entries)
             if region is not None:
                 taken.update(region.factors)
                 regions.append(region)
@@ -45,10 +46,9 @@ def regions_around(surroundings: Surroundings, window: Window, entries: int) -> 
 
 
 def _grown(
-    surroundings: Surroundings, window: Window, name: str, taken: set[int], entries: int
+    surroundings: Surroundings, window: Window, factors: tuple[int, ...], taken: set[int], entries: int
 ) -> Region | None:
-    """A region that begins with the factors of a variable and takes in those of what is near; None if it is too large."""
-    factors = _new(surroundings, name, window.factors)
+    """A region that begins with some factors and takes in those of what is near; None if it is too large."""
     region = _region(surroundings, window, factors)
     if _weight(surroundings, region) > math.log2(entries):
         return None

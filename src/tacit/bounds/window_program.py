@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +68,7 @@ def window_program(
     >>> window_program(surroundings, window).program.outputs
     6
     """
-    chain = _Chain(surroundings.factors, dtype, effort)
+    chain = _Chain(surroundings, dtype, effort)
     corners = [chain.add_region(region) for region in regions]
     told = {name for region in regions for name in region.speaks_of}
     left = tuple(name for name in window.boundary if name not in told and name != window.query)
@@ -98,8 +99,9 @@ class _CornerTable:
 class _Chain:
     """Programs one after the other, the later ones of which read what earlier ones found."""
 
-    def __init__(self, factors: FactorList, dtype: str, effort: str) -> None:
-        self._factors, self._dtype, self._effort = factors, dtype, effort
+    def __init__(self, surroundings: Surroundings, dtype: str, effort: str) -> None:
+        self._factors, self._dtype, self._effort = surroundings.factors, dtype, effort
+        self._observed = dict.fromkeys((*surroundings.factors.evidence, *sorted(surroundings.settled)))
         self._operations: list[ops.Operation] = []
         self._batched: list[bool] = []
         self._roundings: list[int] = []
@@ -137,7 +139,7 @@ class _Chain:
         names = _with_corners(model, corners)
         question = Question(
             query=(*part.of, *part.kept, *names, *part.over, *([side] if side else [])),
-            evidence=tuple(name for name in self._factors.evidence if name in graph and name not in part.without),
+            evidence=tuple(name for name in self._observed if name in graph and name not in part.without),
             given=tuple((name, model.states(name).index(state)) for name, state in true.items()),
             per_row=tuple(names),
         )
@@ -159,7 +161,7 @@ class _Chain:
         self._sizes |= {axis(name): size for name, size in program.sizes.items()}
         for operation in program:
             axes = tuple(map(axis, operation.axes))
-            inputs = tuple(first + j for j in operation.inputs)
+            inputs: Any = tuple(first + j for j in operation.inputs)
             match operation:
                 case ops.Likelihood() if operation.variable in corners:
                     table = corners[operation.variable]
@@ -176,8 +178,10 @@ class _Chain:
                     self._add(replace(operation, axes=axes))
                 case ops.Rescale() if not self._batched[inputs[0]]:  # corners of a region without evidence
                     self._add(ops.Gather(inputs, places([self._sizes[a] for a in axes]), axes))
+                case ops.Contract() | ops.Gather() | ops.Rescale():
+                    self._add(replace(operation, inputs=inputs, axes=axes))
                 case _:
-                    self._add(replace(operation, inputs=inputs, axes=axes))  # type: ignore[call-arg]
+                    raise AssertionError(f"a window has no {type(operation).__name__}")
 
     def _add(self, operation: ops.Operation) -> int:
         self._operations.append(operation)

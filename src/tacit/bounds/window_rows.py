@@ -22,17 +22,16 @@ TINY = 2.0**-1000  # numbers below may have lost digits
 class WindowRows:
     """A window of a factor list, ready to run on rows.
 
-        >>> import tacit
-        >>> from tacit.bounds.factor_list import factor_list
-        >>> from tacit.bounds.posterior_bounds import Bounds
-    from tacit.bounds.window_program import window_program
-        >>> from tacit.compiler.question import Question
-        >>> net = tacit.examples.abc()
-        >>> factors = factor_list(net, Question(("B",), ("C",)))
-        >>> window = WindowRows(factors, window_program(factors, "B", {1}, ["A"]), "numpy")
-        >>> low, high, _ = window.bounds({}, 1)
-        >>> low.round(2).tolist(), high.round(2).tolist()
-        ([[0.1], [0.1]], [[0.9], [0.9]])
+    >>> import tacit
+    >>> from tacit.bounds.factor_list import factor_list
+    >>> from tacit.bounds.window_program import window_program
+    >>> from tacit.bounds.windows import Surroundings, Window
+    >>> from tacit.compiler.question import Question
+    >>> factors = factor_list(tacit.examples.abc(), Question(("B",), ("C",)))
+    >>> program = window_program(Surroundings(factors), Window("B", ("B",), ("A",), (1,)))
+    >>> low, high, _ = WindowRows(factors, program, "numpy").bounds({}, 1)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([[0.1], [0.1]], [[0.9], [0.9]])
     """
 
     def __init__(

@@ -155,6 +155,8 @@ class _CornersStep(ArrayStep):
         weights = xp.maximum(mixture - low, least + low * 0.0)
         corners = low[None] + self._at_corner * left  # (s, x, kept, rows)
         array = xp.reshape(corners * weights[:, None], self._result)
+        if not self._batched:
+            return Value(array)
         return Value(array, floor=xp.rescaled_floor(frame.floor(self._source), array, self._over))
 
     def reverse(self, backward: BackwardPass, adjoint: Array) -> None:

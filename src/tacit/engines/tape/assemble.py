@@ -323,7 +323,7 @@ class _Assembler:
         self._check_terms(2 * setting.size(order))
         known = self._as_slots(source), self.values[source] != NOTHING
         entries, live = (spread(x, setting.axes[0], order).reshape(shape) for x in known)
-        possible, work = live.any(axis=(0, 1)), self.slots.new(1)
+        possible, work = np.asarray(live.any(axis=(0, 1))), self.slots.new(1)
         parts = [self._extremes_of(entries[:, :, k, own], work) for k, own in enumerate(possible)]
         self.slots.free(work.tolist())
         return np.stack(parts, axis=-1).reshape(setting.shape(operation.axes))
