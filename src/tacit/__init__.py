@@ -34,7 +34,7 @@ from tacit.query.numbers.mixture import Mixture
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
-    from tacit.bounds.bounded_query import BoundedQuery
+    from tacit.bounds.querying.bounded_query import BoundedQuery
     from tacit.engines.circuit import Circuit
     from tacit.evidence.read import AmbiguousEvidenceError
     from tacit.evidence.summaries.discretizing import discretize
@@ -120,7 +120,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
-    "BoundedQuery": "tacit.bounds.bounded_query",
+    "BoundedQuery": "tacit.bounds.querying.bounded_query",
     "DecisionQuery": "tacit.query.decisions.decision_query",
     "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",

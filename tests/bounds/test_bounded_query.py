@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.base.errors import TacitError
-from tacit.bounds.bounded_query import bounded
+from tacit.bounds.querying.bounded_query import bounded
 from tacit.query.asking.options import CompileOptions, Limits
 from tests.helpers import close
 from tests.strategies import evidence, networks, queries

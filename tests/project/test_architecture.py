@@ -29,7 +29,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.tac", "tacit.theory.explain_difference"),
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.query.tac", "tacit.query.decisions.decision_query"),
-    ("tacit.query.tac", "tacit.bounds.bounded_query"),
+    ("tacit.query.tac", "tacit.bounds.querying.bounded_query"),
     ("tacit.query.ensemble", "tacit.io.formats.ensemble"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
     ("tacit.engines.choice", "tacit.engines.native.llvm"),  # loads llvmlite
@@ -52,7 +52,9 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.orders", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
-    ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
     ("tacit.views.axes", "tacit.views.figures"),  # matplotlib is optional
     ("tacit.query.numbers.continuous", "tacit.query.numbers.components"),  # loads scipy
     ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards

@@ -11,12 +11,15 @@ import pytest
 
 import tacit
 from tacit import TacitError, examples
+from tacit.views.picture import Box, Text
 from tests.sensors import sensors
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 plot = pytest.importorskip("tacit.plot")
+FontProperties = pytest.importorskip("matplotlib.font_manager").FontProperties
+text_to_path = pytest.importorskip("matplotlib.textpath").text_to_path
 pd = pytest.importorskip("pandas")
 NAMES = [f"Patient {letter}: admitted on {day} March, ward 7" for day, letter in enumerate("ABCDEFGH", start=1)]
 
@@ -122,6 +125,22 @@ def test_an_axis_of_probabilities_ends_at_1_and_numbers_have_room_behind_it():
     assert ax.spines["bottom"].get_bounds() == (0, 1)
     assert [tick.get_text() for tick in ax.get_xticklabels()][-1] == "1"
     check_neat(ax, 0.6)
+    own = plt.figure(figsize=(3.4, 2)).add_subplot()
+    plot.posterior(examples.asia().posterior("asia", {}, labels=True), own)
+    assert all(text.get_window_extent().x1 <= own.get_window_extent().x1 for text in own.texts)
+
+
+def test_names_of_states_end_before_their_bars_in_files():
+    """Also in the font of matplotlib, which is wider than that of SVG."""
+    net = tacit.Network()
+    net.add("tube", states=["NORMAL", "ESOPHAGEAL", "ONESIDED"], cpt=[0.9, 0.06, 0.04])
+    items = net.plot({}).picture.items
+    bars = min(item.left for item in items if isinstance(item, Box) and not item.outline)
+    names = [item for item in items if isinstance(item, Text) and item.anchor == "start"]
+    assert len(names) == 3
+    for name in names:
+        points = text_to_path.get_text_width_height_descent(name.text, FontProperties(size=9), ismath=False)[0]
+        assert name.x + points * 96 / 72 < bars - 4
 
 
 def test_weights_have_true_minus_signs_and_as_many_digits_as_each_other():

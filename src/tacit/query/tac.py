@@ -30,7 +30,7 @@ from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
-    from tacit.bounds.bounded_query import BoundedQuery
+    from tacit.bounds.querying.bounded_query import BoundedQuery
     from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
@@ -213,7 +213,7 @@ def compile(
         if within is None:
             remedy = "or give within=0.01, for intervals that certainly hold the answer"
             raise TooLargeError(f"{refusal}; {remedy}") from None
-        from tacit.bounds.bounded_query import bounded
+        from tacit.bounds.querying.bounded_query import bounded
 
         return bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
 

@@ -13,12 +13,12 @@ from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.progress import Progress
 from tacit.base.text import plural
-from tacit.bounds.bounded_cost import BoundedCost, WindowCost
-from tacit.bounds.ground import Ground
 from tacit.bounds.posterior_bounds import Bounds, bounds_of, inside
-from tacit.bounds.propagation import Box
+from tacit.bounds.querying.bounded_cost import BoundedCost, WindowCost
+from tacit.bounds.querying.ground import Ground
+from tacit.bounds.querying.propagation import Box
+from tacit.bounds.querying.sharpening import STEPS, Sharpening
 from tacit.bounds.row_numbers import RowNumbers, impossible_rows, numbers_of
-from tacit.bounds.sharpening import STEPS, Sharpening
 from tacit.bounds.window_table import WindowTable
 from tacit.bounds.windows import Window
 from tacit.compiler.question import Question
