@@ -12,11 +12,15 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets_pass import Parameters, Passed, forward
+from tacit.bounds.minibuckets_cutset import Cutset
+from tacit.bounds.minibuckets_decode import upper_and_start
+from tacit.bounds.minibuckets_pass import Parameters, forward
 from tacit.bounds.minibuckets_plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
+KEPT = 2**24  # entries of all tables times rows that are kept at once
+SWEEPS = 3  # of coordinate ascent: more gain little
 
 
 @dataclass(frozen=True)
@@ -24,7 +28,8 @@ class MiniBuckets:
     """Bounds of log(sum over all states of the product of factors and likelihoods).
 
     `upper` and `lower` may be any parameters that fit the plan and its inequalities (`minibuckets_pass`): the bounds
-    are certain with all of them, only closer with some.
+    are certain with all of them, only closer with some. A lower bound is the better one of two: by mini-buckets, and by
+    a cutset, which is the only one that copes with zeros.
 
     >>> import tacit
     >>> from tacit.bounds.factor_list import factor_list
@@ -40,12 +45,14 @@ class MiniBuckets:
     plan: Plan
     upper: Parameters
     lower: Parameters
+    cutset: Cutset
 
     @classmethod
     def of(cls, factors: FactorList, size: int) -> MiniBuckets:
         """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for."""
         plan = plan_of(factors.cards, [factor.scope for factor in factors.factors], size)
-        return cls(factors, plan, first_parameters(plan, upper=True), first_parameters(plan, upper=False))
+        upper, lower = (first_parameters(plan, upper) for upper in (True, False))
+        return cls(factors, plan, upper, lower, Cutset.of(factors, plan.largest if plan.exact else size))
 
     def log_bounds(self, likelihoods: Mapping[str, Floats]) -> tuple[Floats, Floats]:
         """Bounds of the logarithm, each (rows,); both are -inf where it is certain that the evidence is impossible.
@@ -54,13 +61,11 @@ class MiniBuckets:
         """
         rows = max((len(table) for table in likelihoods.values()), default=1)
         low, high = np.empty(rows), np.empty(rows)
-        step = max(1, CHUNK // self.plan.largest)
+        step = max(1, min(CHUNK // self.plan.largest, KEPT // self.plan.entries))
         for start in range(0, rows, step):
-            chunk = slice(start, start + step)
-            logs = log_likelihoods(self.plan, {name: table[chunk] for name, table in likelihoods.items()})
-            above, below = self.passed(logs, upper=True), self.passed(logs, upper=False)
-            high[chunk] = above.result + above.error
-            low[chunk] = np.where(high[chunk] == -np.inf, -np.inf, below.result - below.error)
+            chunk = slice(start, min(start + step, rows))
+            part = {name: table[chunk] for name, table in likelihoods.items()}
+            low[chunk], high[chunk] = self._bounds(log_likelihoods(self.plan, part), chunk.stop - start)
         return low, high
 
     def joint_bounds(self, name: str, likelihoods: Mapping[str, Floats]) -> tuple[Floats, Floats]:
@@ -72,10 +77,16 @@ class MiniBuckets:
         low, high = self.log_bounds(each)
         return low.reshape(rows, card), high.reshape(rows, card)
 
-    def passed(self, logs: tuple[Floats, ...], upper: bool, keep: bool = False) -> Passed:
-        """A forward pass on logarithms of likelihoods."""
-        tables = log_tables(self.factors, self.plan, upper)
-        return forward(self.plan, tables, logs, self.upper if upper else self.lower, keep)
+    def _bounds(self, logs: tuple[Floats, ...], rows: int) -> tuple[Floats, Floats]:
+        tables = log_tables(self.factors, self.plan, upper=True)
+        above, start = upper_and_start(self.plan, tables, logs, self.upper, self.cutset, rows)
+        below = forward(self.plan, log_tables(self.factors, self.plan, upper=False), logs, self.lower)
+        high, low = above.result + above.error, below.result - below.error
+        if self.cutset.cards:
+            own = dict(zip(self.plan.order, logs, strict=True))
+            value, error = self.cutset.value(own, self.cutset.improved(own, start, SWEEPS))
+            low = np.maximum(low, value - error)
+        return np.where(high == -np.inf, -np.inf, low), high
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:

@@ -49,13 +49,15 @@ class Passed:
 
 @dataclass(frozen=True)
 class Derivatives:
-    """Derivatives of a result: by the weights, (parts, rows); by the shifts, (parts, *shared, rows) of each bucket; and
-    by the logarithms of the likelihoods, (states, rows) of each variable, which estimate its posterior.
+    """Derivatives of a result: by the weights, (parts, rows); by the shifts, (parts, *shared, rows) of each bucket; by
+    the logarithms of the likelihoods, (states, rows) of each variable, which estimate its posterior; and by those of
+    the factors, likewise.
     """
 
     weights: tuple[Floats, ...]
     shifts: tuple[Floats, ...]
     likelihoods: tuple[Floats, ...]
+    factors: tuple[Floats, ...]
 
 
 def forward(
@@ -161,32 +163,26 @@ class _Forward:
 def reverse(plan: Plan, parameters: Parameters, passed: Passed) -> Derivatives:
     """The derivatives of what a forward pass with `keep` has computed."""
     factors, rows = len(plan.scopes), passed.result.shape[-1]
-    seeds: list[Floats] = [np.zeros(1)] * len(plan.parts)  # derivatives by messages
-    for number in plan.scalars:
-        if number >= factors:
-            seeds[number - factors] = np.ones(rows)
+    scopes = [*plan.scopes, *(part.scope[1:] for part in plan.parts)]
+    tables: list[Floats] = [np.ones(rows)] * len(scopes)  # the derivatives by factors and messages
     weights, shifts, likelihoods = list[Floats](), list[Floats](), list[Floats]()
     for bucket in reversed(plan.buckets):
         measure: Floats = np.zeros(1)
         moved = []
         for i in bucket.parts:
-            part = plan.parts[i]
-            belief = passed.conditionals[i] * seeds[i]
-            weights.append(_marginal(passed.by_weight[i] * seeds[i], part.scope[1:], ()))
+            part, seed = plan.parts[i], tables[factors + i]
+            belief = passed.conditionals[i] * seed
+            weights.append(_marginal(passed.by_weight[i] * seed, part.scope[1:], ()))
             moved.append(_marginal(belief, part.scope, bucket.shared))
             measure = measure + parameters.weights[i] * _marginal(belief, part.scope, part.scope[:1])
             for number in part.inputs:
-                if number >= factors:
-                    scope = plan.parts[number - factors].scope[1:]
-                    own = _marginal(belief, part.scope, scope)
-                    seeds[number - factors] = own
-            seeds[i] = np.zeros(1)  # no longer needed
+                tables[number] = _marginal(belief, part.scope, scopes[number])
         for number in bucket.measure:
-            if number >= factors:
-                seeds[number - factors] = measure
+            tables[number] = measure
         shifts.append(np.stack(moved))
         likelihoods.append(measure)
-    return Derivatives(tuple(_by_part(plan, weights)), tuple(shifts[::-1]), tuple(likelihoods[::-1]))
+    by_part = tuple(_by_part(plan, weights))
+    return Derivatives(by_part, tuple(shifts[::-1]), tuple(likelihoods[::-1]), tuple(tables[:factors]))
 
 
 def _by_part(plan: Plan, weights: Sequence[Floats]) -> list[Floats]:

@@ -67,6 +67,11 @@ class Plan:
         """The number of entries of the largest table."""
         return max((self.size(part.scope) for part in self.parts), default=1)
 
+    @property
+    def entries(self) -> int:
+        """The number of entries of all tables together."""
+        return sum(self.size(part.scope) for part in self.parts) or 1
+
     def size(self, scope: Scope) -> int:
         """The number of entries over some variables."""
         return math.prod(self.cards[place] for place in scope)
@@ -76,14 +81,18 @@ class Plan:
         return tuple(self.cards[place] for place in scope)
 
 
-def plan_of(cards: Mapping[str, int], scopes: Sequence[Sequence[str]], size: int) -> Plan:
+def plan_of(
+    cards: Mapping[str, int], scopes: Sequence[Sequence[str]], size: float, order: Sequence[str] | None = None
+) -> Plan:
     """A plan whose tables have at most `size` entries, but where a factor alone has more.
+
+    The order is min-fill, if none is given.
 
     >>> plan = plan_of({"A": 2, "B": 2, "C": 2}, [("A", "B"), ("B", "C"), ("A", "C")], 4)
     >>> [len(bucket.parts) for bucket in plan.buckets], plan.exact
     ([2, 1, 1], False)
     """
-    order = _order(cards, scopes)
+    order = _order(cards, scopes) if order is None else tuple(order)
     place = {name: i for i, name in enumerate(order)}
     ordered = tuple(tuple(sorted(place[name] for name in scope)) for scope in scopes)
     planner = _Planner(tuple(cards[name] for name in order), ordered, size)
@@ -102,7 +111,7 @@ def _order(cards: Mapping[str, int], scopes: Sequence[Sequence[str]]) -> tuple[s
 
 
 class _Planner:
-    def __init__(self, cards: tuple[int, ...], scopes: Sequence[Scope], size: int) -> None:
+    def __init__(self, cards: tuple[int, ...], scopes: Sequence[Scope], size: float) -> None:
         self.cards, self.limit = cards, size
         self.parts: list[MiniBucket] = []
         self.scalars: list[int] = []
