@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -25,7 +27,7 @@ class WindowTable:
 
     def __init__(self, numbers: RowNumbers, query: str) -> None:
         self.numbers, self.surroundings = numbers, numbers.surroundings
-        self.window = Window(query, (), (query,), ())
+        self.window = Window(query, (), (query,), (), self.surroundings.relaxed)
         ones = np.ones((self.surroundings.factors.cards[query], 1))
         self.table = Pair(ones, ones)
         self.roundings = 0  # on the longest path from a number of the network to one of the table
@@ -37,20 +39,31 @@ class WindowTable:
         """Let a variable of the boundary into the interior: multiply its factors in, and sum it out."""
         self._advance(self.surroundings.grown(self.window, name))
 
-    def follow(self, window: Window) -> None:
-        """Let the interior of a larger window in."""
-        for name in window.interior[len(self.window.interior) :]:
-            self.absorb(name)
+    @classmethod
+    def of(cls, numbers: RowNumbers, window: Window) -> Self:
+        """The table of a window that was chosen before."""
+        relaxed = replace(numbers, surroundings=replace(numbers.surroundings, relaxed=window.relaxed))
+        table = cls(relaxed if window.relaxed else numbers, window.query)
+        for name in window.interior[1:]:
+            table.absorb(name)
+        return table
 
-    def weigh_boundary(self) -> None:
-        """Multiply the likelihoods of the boundary in, which rule states out: the window grows no more then."""
-        axes = (self.window.query, *self.window.boundary)
-        known = {n: likelihood for n in axes[1:] if (likelihood := self.numbers.likelihood(n)) is not None}
+    @classmethod
+    def smallest(cls, numbers: RowNumbers, query: str, most: int) -> Self:
+        """The table of the smallest window around a variable; factors are relaxed where it would be too large."""
+        surroundings = numbers.surroundings.small_enough(query, most)
+        return cls(replace(numbers, surroundings=surroundings), query)
+
+    def weighed(self) -> Self:
+        """A copy with the likelihoods of the boundary, which rule states out: it must not grow."""
+        weighed, axes = copy(self), (self.window.query, *self.window.boundary)
+        known = {n: own for n in self.window.boundary if (own := self.numbers.likelihood(n)) is not None}
+        for own in known.values():
+            weighed._keep_in_range(Pair(own, own))
         operands = [(Pair(own, own), (name,)) for name, own in known.items()]
-        for pair, _ in operands:
-            self._keep_in_range(pair)
-        self.table = _contracted([(self.table, axes), *operands], axes)
-        self.roundings += len(operands)
+        weighed.table = _contracted([(weighed.table, axes), *operands], axes)
+        weighed.roundings += len(operands)
+        return weighed
 
     def _advance(self, window: Window) -> None:
         name = window.interior[-1]
@@ -67,7 +80,7 @@ class WindowTable:
         self.table = _contracted([(self.table, before), *operands], after)
         card = self.surroundings.factors.cards[name] if name != window.query else 1
         self._ceiling += math.log2(card)
-        self.roundings += len(operands) + card - 1
+        self.roundings += 3 * len(operands) + card - 1  # a relaxed table has two behind it
         self.window = window
 
     def _keep_in_range(self, factor: Pair) -> None:
