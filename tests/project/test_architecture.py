@@ -52,6 +52,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
     ("tacit.learn.discovering.query_cost", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.compiler.operations.dense", "tacit.compiler.operations.dense_kernels"),  # loads numba
     ("tacit.query.numbers.continuous", "tacit.query.numbers.components"),  # loads scipy
     ("tacit.query.network", "tacit.query.sensitivity"),  # as for the methods that lead upwards
     ("tacit.query.tac", "tacit.query.sensitivity"),  # as for the methods that lead upwards
