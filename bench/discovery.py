@@ -25,6 +25,7 @@ from bench.discovery_rows import files, numbers, order
 from bench.networks import network
 from bench.tables import MISSED, OK, Ratio, Section, run_parts
 from tacit.learn.discovering.query_cost import CostLimit
+from tacit.learn.discovering.searches.clusters import Clusters
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-discovery.md"
 # by the number of variables, so that a method that runs out of time is not tried on anything larger
@@ -329,7 +330,7 @@ def large(names: Sequence[str] = LARGE, count: int = LARGE_ROWS) -> list[Section
 # what else is promised ------------------------------------------------------------------------------------
 
 COST_LIMITS = {"hepar2": 800.0, "andes": 20_000.0, "link": 100_000.0}  # multiply-adds per row
-MAX_TRIED = 1e9  # multiply-adds up to which a graph is compiled to see what it takes
+MAX_TRIED = 1e9  # entries of tables up to which a graph is compiled to see what it takes
 SURE = 0.95  # the strength of edges that should be right
 
 
@@ -362,9 +363,10 @@ def cheap(names: Sequence[str] = tuple(COST_LIMITS)) -> list[Section]:
 
 def _cost(net: tacit.Network) -> float:
     """The multiply-adds per row of all marginals; infinite where tables are far too large for an attempt."""
-    limit = CostLimit(net, list(net), MAX_TRIED)
     edges = np.array([[a in net.parents(b) for b in net] for a in net])
-    return limit.cost(edges) if limit.allows(edges) else math.inf
+    clusters = Clusters(np.array([len(net.states(name)) for name in net], dtype=np.float64))
+    clusters.follow(edges)
+    return CostLimit(net, list(net), None).cost(edges) if clusters.total <= MAX_TRIED else math.inf
 
 
 def sure(names: Sequence[str] = ("asia", "child", "insurance", "alarm", "hepar2")) -> list[Section]:

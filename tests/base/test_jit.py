@@ -19,7 +19,7 @@ from tacit.base.jit import cached_njit, kernel_files
 from tacit.compiler.diagrams import diagram_kernels, listing_kernels
 from tacit.engines.tape import exponential, opcodes, tape_kernels, traceback_kernels, underflow_flag
 from tacit.learn.discovering.scoring import score_kernels
-from tacit.learn.discovering.searches import graph_kernels, order_kernels
+from tacit.learn.discovering.searches import cluster_kernels, graph_kernels, order_kernels
 from tacit.learn.estimating import count_kernels
 from tacit.learn.fitting import loss_kernels
 
@@ -273,6 +273,7 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         score_kernels,
         order_kernels,
         graph_kernels,
+        cluster_kernels,
     )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

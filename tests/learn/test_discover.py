@@ -18,7 +18,8 @@ from tacit.learn.discovering.coded_table import coded_table
 from tacit.learn.discovering.constraints import constraints
 from tacit.learn.discovering.equivalence import directed_edges
 from tacit.learn.discovering.scoring.family_scores import LOG_LIKELIHOOD, SCORES, FamilyScores, score_by_name
-from tacit.learn.discovering.searches.graph_kernels import elimination_size
+from tacit.learn.discovering.searches.cluster_kernels import put, total_with
+from tacit.learn.discovering.searches.clusters import Clusters
 from tacit.learn.discovering.searches.orders import topological_order
 from tacit.learn.discovering.searches.parent_sets import ParentSets
 from tacit.learn.discovering.searches.pc import SIGNIFICANCE, PCSearch
@@ -563,9 +564,73 @@ def test_the_bound_of_costs_is_the_size_of_all_clusters(seed: int) -> None:
             near[a] |= near[node] - {a}
             near[a].discard(node)
         del near[node]
-    workspace = np.empty((8, 8), dtype=bool), np.empty((8, 8), dtype=np.int32)
-    assert elimination_size(*np.nonzero(edges), cards, np.inf, *workspace) == pytest.approx(total)
-    assert elimination_size(*np.nonzero(edges), cards, total - 1, *workspace) == np.inf
+    clusters = Clusters(cards)
+    clusters.follow(edges)
+    assert clusters.total == pytest.approx(total)
+
+
+def size_by_hand(edges: np.ndarray, cards: np.ndarray, order: np.ndarray) -> float:
+    """The entries of all tables that elimination makes in an order, with sets of neighbours."""
+    near: dict[int, set[int]] = {a: set() for a in range(len(cards))}
+    for child in range(len(cards)):
+        for a, b in itertools.permutations([child, *np.flatnonzero(edges[:, child]).tolist()], 2):
+            near[a].add(b)
+    total = 0.0
+    for node in order.tolist():
+        total += math.prod(cards[a] for a in {node, *near[node]})
+        for a in near[node]:
+            near[a] = near[a] | near[node] - {a} - {node}
+            near[a].discard(node)
+    return total
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_what_a_change_does_to_the_clusters(seed: int) -> None:
+    """More than 64 nodes, so that sets have two words; the order stays that of the graph before."""
+    rng = np.random.default_rng(seed)
+    size = 70
+    edges = np.triu(rng.random((size, size)) < 0.02, 1)
+    cards = rng.integers(2, 4, size).astype(float)
+    clusters = Clusters(cards)
+    clusters.follow(edges)
+    order = clusters.order
+    assert order is not None
+    assert clusters.total == pytest.approx(size_by_hand(edges, cards, order))
+    for parent, child in zip(*np.nonzero(np.triu(rng.random((size, size)) < 0.005, 1) & ~edges), strict=True):
+        after = edges.copy()
+        after[parent, child] = True
+        clique = clusters.families[child].copy()
+        put(clique, clusters.places[parent])
+        arrays = clusters.cards, clusters.clusters, clusters.sizes, clusters.total
+        exact = size_by_hand(after, cards, order)
+        assert total_with(clique.copy(), *arrays, np.inf) == pytest.approx(exact)
+        assert total_with(clique, *arrays, exact - 1) == np.inf or exact - 1 < clusters.total
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_the_edge_to_drop_saves_most_for_its_loss(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    size = 12
+    edges = np.triu(rng.random((size, size)) < 0.3, 1)
+    losses = rng.random((size, size)) + 0.01
+    required = tuple(np.argwhere(edges)[0].tolist())
+    losses[required] = np.inf
+    cards = rng.integers(2, 4, size).astype(float)
+    clusters = Clusters(cards)
+    clusters.follow(edges)
+    assert clusters.order is not None
+    limit = clusters.total * rng.random()
+    shares = {}
+    for parent, child in np.argwhere(edges).tolist():
+        after = edges.copy()
+        after[parent, child] = False
+        left = max(limit, size_by_hand(after, cards, clusters.order))
+        shares[parent, child] = (clusters.total - left) / losses[parent, child]
+    chosen = clusters.to_drop(edges, losses, limit)
+    assert shares[chosen] == pytest.approx(max(shares.values()))
+    assert clusters.to_drop(edges, losses, clusters.total) != required  # where nothing saves anything
 
 
 def test_start_is_where_the_search_begins() -> None:

@@ -25,10 +25,19 @@ def test_continuous_nodes_are_boxes():
 def test_posteriors_of_numbers_are_curves_and_observed_ones_are_written():
     picture = sensors().plot({"heat": 82.5, "x": 1.0}).svg
     mean, sd = (getattr(sensors().posterior("y", {"heat": 82.5, "x": 1.0}), part)[0] for part in ("mean", "sd"))
-    for text in ("= 82.5", "= 1", f"{mean:.4g} ± {sd:.3g}"):
+    for text in ("= 82.5", "= 1", f"mean {mean:.2f}, sd {sd:.3g}"):
         assert f">{text}</text>" in picture
     assert picture.count('z" fill="#4b82be"/>') == 2  # trips and shake
     assert ">a density</text>" in noisy().plot({}).svg
+
+
+def test_numbers_below_0_have_a_true_minus_and_the_mean_as_many_decimals_as_the_sd():
+    net = tacit.Network()
+    for name, mean, sd in (("x", -71.7391, 12.24), ("y", -3.5, 1e-9), ("z", 0.0, 0.25)):
+        net.add(name, cpt=tacit.Gaussian(mean, sd))
+    picture = net.plot({"z": -1.5}).svg
+    for text in ("mean −71.7, sd 12.2", "mean −3.5, sd 1e−09", "= −1.5", "−107"):
+        assert f">{text}</text>" in picture
 
 
 def test_a_curve_shows_narrow_components(tmp_path):

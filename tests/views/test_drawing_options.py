@@ -176,7 +176,7 @@ def test_numbers_in_boxes_have_no_exponent():
     net = Network()
     net.add("x", cpt=tacit.Gaussian(1714.2, 105.3))
     written = " ".join(texts(draw(net, {})))
-    assert "1714 ± 105" in written
+    assert "mean 1714, sd 105" in written
     assert "e+" not in written
 
 
@@ -195,6 +195,17 @@ def test_what_is_said_of_edges_is_checked():
 def test_a_network_passes_all_options_on():
     options = {"nodes": ["A", "B"], "width": 8, "strength": {("A", "B"): 0.3}, "undirected": [("A", "B")]}
     assert examples.abc().plot(**options).svg == draw(examples.abc(), **options).svg
+
+
+def test_a_drawing_of_a_stated_width_fits_a_page_with_its_legend():
+    chain = Network()
+    for k in range(40):
+        chain.add(f"A{k}", [f"A{k - 1}"] if k else [])
+    with pytest.warns(SmallLettersWarning, match="they have 6 points from a width of") as told:
+        drawing = draw(chain, strength={("A0", "A1"): 0.6}, width=8.5).picture
+    draw(chain, width=f"{re.findall(r'[0-9.]+ cm', str(told[0].message))[-1]}")  # without a warning
+    assert drawing.height * drawing.scale <= 9.2 * 96
+    assert drawing.width * drawing.scale == pytest.approx(8.5 * PIXELS_PER_CM)
 
 
 @pytest.mark.slow

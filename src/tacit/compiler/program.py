@@ -14,6 +14,7 @@ from itertools import compress
 
 import numpy as np
 
+from tacit.base.errors import TacitError
 from tacit.base.grid import Grid
 from tacit.base.html import table
 from tacit.base.text import plural
@@ -131,6 +132,20 @@ class Program:
     def likelihoods(self) -> tuple[str, ...]:
         """The variables whose likelihoods the program reads."""
         return tuple(dict.fromkeys(op.variable for op in self if isinstance(op, ops.Likelihood)))
+
+    def require_derivatives(self) -> None:
+        """An error where the joint is not a sum of products."""
+        if isinstance(self.operations[self.joint], ops.Extremes):
+            raise TacitError(ops.extremes.NO_DERIVATIVES)
+
+    @property
+    def roundings(self) -> int:
+        """At most so many roundings are between the numbers of tables and rows and an entry of the joint.
+
+        A product that adds to it has one number of each table, and each axis is summed over once.
+        """
+        tables = sum(not operation.inputs for operation in self) + len(self.fixed)
+        return 2 * tables + sum(size - 1 for size in self.sizes.values())
 
     @property
     def outputs(self) -> int:

@@ -67,6 +67,15 @@ def compile_program(
     return task.cheapest[:2]
 
 
+def compile_tables(net: Model, question: Question, effort: str = "auto", dtype: str = "float64") -> Program:
+    """A program of contractions of tables alone, for those who count what becomes of each number.
+
+    The question is about a network without densities and tests.
+    """
+    approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
+    return Task(as_asked(net, question), question, approach).elimination(approach).run()[0]
+
+
 def with_densities(net: Model, question: Question) -> Question:
     """A question that keeps the axes of the parents of all densities, and asks for no states of these themselves."""
     dense = net.continuous

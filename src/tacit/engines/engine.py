@@ -222,6 +222,7 @@ class Engine(ABC):
         >>> engine.gradients({}, 1, [[1.0], [0.0]], exponent=0).tables["A", "table"]  # of p*(B=true)
         array([0.2, 0.7])
         """
+        self.program.require_derivatives()
         scale = np.broadcast_to(np.asarray(exponent), (rows,))
         by_joint = np.broadcast_to(np.asarray(seeds, dtype=np.float64), (self.program.outputs, rows))
         first = self.attempt_gradients(columns, rows, by_joint, through_selection)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -10,25 +11,46 @@ import numpy as np
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats, flat
 from tacit.base.grid import row_name
-from tacit.views.axes import ACCENT, INK, PALE, POINTS_PER_INCH, Axes, BarLook, axes_of, in_lines, plain, with_legend
-from tacit.views.lengths import inches
+from tacit.views.axes import (
+    INK,
+    LETTERS,
+    POINTS_PER_INCH,
+    SMALL_LETTERS,
+    Axes,
+    BarLook,
+    axes_of,
+    figure_width,
+    in_lines,
+    literal,
+    plain,
+    row_title,
+    width_of,
+    with_height,
+    with_legend,
+)
+from tacit.views.words import true_minus
 
 MAX_ROWS = 40
 MAX_FINDINGS = 20
-WIDTH = 5.5  # inches, of a new figure
-BAR, OUTSIDE = 0.3, 1.0  # inches: of a bar with the gap to the next one, and of all that is not bars
+WIDTH, HEIGHT = 5.5, 4.0  # inches, of a new figure, before it has the height that its bars need
+PAGE_HEIGHT, LEAST_SHARE = 8.5, 0.3  # inches of a page that bars may fill; of a bar that is left at least to fit there
+FILLED, REST = "#4b82be", "#ccd8e6"  # as in a drawing; far apart in grey print
 LOWERS, RAISES = "#8e2157", "#86b3e2"  # as in a tornado: dark and light, so that grey print tells them apart
-LETTERS = 9
 BESIDE = BarLook(above=False, letters=LETTERS, axis_letters=LETTERS, bar=0.22, gap=0.08)
-ABOVE = BarLook(above=True, letters=8, axis_letters=8, bar=0.15, gap=0.09)
+SMALL_BESIDE = replace(BESIDE, letters=SMALL_LETTERS, axis_letters=SMALL_LETTERS)
+ABOVE = BarLook(above=True, letters=SMALL_LETTERS, axis_letters=SMALL_LETTERS, bar=0.15, gap=0.09)
+INTERVAL, BETWEEN = 0.13, 0.16  # inches: of a line that is an interval, and between those of two rows
 LEAST_BESIDE, MARGIN = 4.5, 0.3  # inches: what is needed to have names beside bars; around all that is drawn
-NAME_SHARE, SHORT_SHARE = (
-    0.4,
-    0.2,
-)  # of the width that names beside bars may take, where it is large, and where it is not
+# of the width that names beside bars may take, where it is large, and where it is not
+NAME_SHARE, SHORT_SHARE = 0.4, 0.2
 BAR_SHARE = 0.4  # of the axis, at least, for bars between their numbers
 BEHIND = 3  # points from the end of a bar to its number
 BEYOND = 1.3  # an infinite weight is drawn so many times as long as the longest finite one
+LEGEND_COLUMNS = 6
+IMPOSSIBLE = "impossible evidence"  # in place of a bar
+TICKS, CROWDED = np.linspace(0, 1, 6), 1.5  # of an axis from 0 to 1, which take less of it if it ends there
+LEAST_PLAIN = 0.0005  # below, percentages have two digits that count
+MARKERS = "os^Dv"  # of means: states are told apart in grey print, too
 
 
 @runtime_checkable
@@ -89,46 +111,66 @@ def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None
         raise TacitError(f"answer is a {type(answer).__name__}, {expected}")
     _check_rows(answer)
     table, names = flat(answer.array), _names(answer)
-    if len(answer.array) == 1:
-        bars = _bars(ax, width, names, table[0], [f"{100 * p:.3g}%" for p in table[0]], ACCENT)
-        bars.ax.set(xlim=(0, 1.12), xticks=np.linspace(0, 1, 5))
-        return bars.labelled(_title(answer))
-    ax = _new(ax, width, len(answer.array))
-    places, left = _places(answer), np.zeros(len(answer.array))
+    if len(table) == 1:
+        lines = _lines(ax, width, names)
+        numbers = lines.bars(table[0], table[0], [_percent(p) for p in table[0]], FILLED)
+        return _to_one(lines.done(_title(answer)), table[0], numbers)
+    lines, left = _lines(ax, width, _rows(answer)), np.zeros(len(table))
     for name, share, color in zip(names, np.nan_to_num(table).T, _colors(len(names)), strict=True):
-        ax.barh(places, share, 0.72, left, color=color, edgecolor="white", linewidth=0.6, label=name)
+        how = {"color": color, "edgecolor": "white", "linewidth": 0.6, "label": name}
+        lines.ax.barh(lines.middles, share, lines.look.bar, left, **how)
         left = left + share
-    ax.set_yticks(places, _rows(answer))
-    ax.set(xlim=(0, 1), xlabel=_title(answer), ylabel="row")
-    return with_legend(_lettered(ax), min(4, len(names)), title=", ".join(answer.variables), fontsize=LETTERS)
+    for row in np.flatnonzero(np.isnan(table).any(axis=1)):
+        how = {"va": "center", "fontsize": lines.look.letters, "color": INK}
+        lines.ax.text(0.01, lines.middles[row], IMPOSSIBLE, **how)
+    return _of_rows(lines, answer, len(names), _title(answer))
 
 
 def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, width: float | str | None) -> Axes:
     """Means with the intervals around them: bars of one row, dots of several."""
     _check_rows(mean)
     table, names = flat(mean.array), _names(mean)
-    about = f"{100 * level:.4g}% intervals"
+    about = f"means and {100 * level:.4g}% intervals"
     if len(table) == 1:
         ends = zip(table[0], low[0], high[0], strict=True)
         said = [f"{100 * p:.1f}%  [{100 * a:.1f}, {100 * b:.1f}]" for p, a, b in ends]
-        bars = _bars(ax, width, names, table[0], said, PALE, said_behind=high[0])
-        bars.ax.hlines(bars.middles, low[0], high[0], color=INK, linewidth=1.6)
-        bars.ax.set(xlim=(0, 1.4), xticks=np.linspace(0, 1, 5))
-        return bars.labelled(f"{_title(mean)}, {about}")
+        lines = _lines(ax, width, names)
+        numbers = lines.bars(table[0], high[0], said, REST)
+        lines.ax.hlines(lines.middles, low[0], high[0], color=INK, linewidth=1.6)
+        return _to_one(lines.done(f"{_title(mean)}, {about}"), high[0], numbers)
     shown = names[:1] if len(names) == 2 else names
-    ax = _new(ax, width, len(table) * (1 + len(shown)) // 2)
-    apart = np.linspace(0.28, -0.28, len(shown)) if len(shown) > 1 else [0.0]
-    colors = [ACCENT] if len(shown) == 1 else _colors(len(shown), lightest=0.8)
-    for column, (shift, color) in enumerate(zip(apart, colors, strict=True)):
-        y = _places(mean) + shift
-        ax.hlines(y, low[:, column], high[:, column], color=color, linewidth=1.6)
-        ax.plot(table[:, column], y, "o", color=color, markersize=5, label=shown[column])
-    ax.set_yticks(_places(mean), _rows(mean))
-    what = _title(mean) if len(shown) > 1 else f"P({', '.join(mean.variables)} = {shown[0]} | evidence)"
-    ax.set(xlim=(0, 1), ylim=(-0.5, len(table) - 0.5), xlabel=f"{what}, {about}", ylabel="row")
+    lines = _lines(ax, width, _rows(mean), INTERVAL * len(shown))
+    colors = [FILLED] if len(shown) == 1 else _colors(len(shown), lightest=0.8)
+    for column, color in enumerate(colors):
+        y = lines.middles + lines.look.bar * ((len(shown) - 1) / 2 - column) / len(shown)
+        lines.ax.hlines(y, low[:, column], high[:, column], color=color, linewidth=1.6)
+        marker = MARKERS[column % len(MARKERS)]
+        lines.ax.plot(table[:, column], y, marker, color=color, markersize=4.5, label=shown[column])
     if len(shown) == 1:
-        return _lettered(ax)
-    return with_legend(_lettered(ax), min(4, len(shown)), title=", ".join(mean.variables), fontsize=LETTERS)
+        what = f"P({', '.join(mean.variables)} = {shown[0]} | evidence), {about}"
+        return _to_one(lines.done(what, row_title(mean.index)))
+    return _of_rows(lines, mean, len(shown), f"{_title(mean)}, {about}")
+
+
+def _of_rows(lines: _Lines, answer: Labelled, states: int, text: str) -> Axes:
+    """The axes of several rows, with a text below and a legend of the states above."""
+    ax = _to_one(lines.done(text, row_title(answer.index)))
+    return with_legend(ax, min(LEGEND_COLUMNS, states), literal(", ".join(answer.variables)))
+
+
+def _to_one(ax: Axes, ends: Floats | None = None, numbers: Sequence[Any] = ()) -> Axes:
+    """Axes from 0 to 1, and beyond as far as the numbers behind the ends of bars need."""
+    high = 1.0 if ends is None else max(1.0, _limits(np.nan_to_num(ends), numbers, width_of(ax))[1])
+    ticks = TICKS if high < CROWDED else (0, 0.5, 1)
+    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+    ax.spines["bottom"].set_bounds(0, 1)
+    ax.set_xlim(0, high)
+    return ax
+
+
+def _percent(p: float) -> str:
+    """A probability: 72.1%, 2.6%, 0.031%."""
+    return f"{100 * p:.1f}%" if not 0 < p < LEAST_PLAIN else f"{100 * p:.2g}%"
 
 
 def _check_rows(answer: Labelled) -> None:
@@ -143,11 +185,6 @@ def _names(answer: Labelled) -> list[str]:
 
 def _rows(answer: Labelled) -> list[str]:
     return [row_name(answer.index, row) for row in range(len(answer.array))]
-
-
-def _places(answer: Labelled) -> Floats:
-    """Where each row is drawn: the first one at the top."""
-    return np.arange(len(answer.array))[::-1].astype(np.float64)
 
 
 def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> Axes:
@@ -168,30 +205,32 @@ def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> A
     if not found:
         raise TacitError("there are no weights to draw: no finding has one of its own; print the explanation")
     numbers = np.array([weight for _, weight in found])
-    lengths, new = _drawn(numbers), ax is None
-    bars = _bars(
-        ax, width, [name for name, _ in found], lengths, [f"{weight:+.3g}" for weight in numbers], _signs(numbers)
-    )
-    ax = bars.labelled(f"weight for {why.query} = {why.states[why.state]}, in nats")
-    bars.draw_zero()
-    if new:
-        ax.figure.draw_without_rendering()  # places the axes, of whose width the numbers take a part
-    ax.set_xlim(*_limits(lengths, bars.numbers, ax.get_window_extent().width))
+    lengths, lines = _drawn(numbers), _lines(ax, width, [name for name, _ in found])
+    said = [_signed(weight) for weight in numbers]
+    texts = lines.bars(lengths, lengths, said, _signs(numbers))
+    lines.draw_zero()
+    ax = lines.done(f"weight for {why.query} = {why.states[why.state]} (added log-odds, in nats)")
+    ax.set_xlim(*_limits(lengths, texts, width_of(ax)))
     return ax
 
 
-def _limits(lengths: Floats, numbers: Sequence[Any], pixels: float) -> tuple[float, float]:
-    """The ends of an axis of so many pixels that leave room for the number behind each bar."""
+def _signed(weight: float) -> str:
+    """A weight with its sign: +4.43, −0.0137, +∞."""
+    return true_minus(f"{weight:+#.3g}").rstrip(".").replace("inf", "∞")
+
+
+def _limits(lengths: Floats, numbers: Sequence[Any], width: float) -> tuple[float, float]:
+    """The ends of an axis of so many inches that leave room for the number behind each bar."""
     if not lengths.any():
         return 0.0, 1.0
-    gap = 2 * BEHIND / POINTS_PER_INCH * numbers[0].figure.dpi
-    room = np.array([text.get_window_extent().width + gap for text in numbers])
+    gap = 2 * BEHIND / POINTS_PER_INCH
+    room = np.array([text.get_window_extent().width / text.figure.dpi + gap for text in numbers])
     left, right = lengths < 0, lengths >= 0
     low, high = (np.append(np.abs(lengths[side]), 0.0) for side in (left, right))
     before, after = (np.append(room[side], 0.0) for side in (left, right))
-    free = np.maximum(pixels - np.add.outer(before, after), BAR_SHARE * pixels)
+    free = np.maximum(width - np.add.outer(before, after), BAR_SHARE * width)
     units = np.add.outer(low, high)
-    scale = np.min(free[units > 0] / units[units > 0])  # pixels per unit, that of the two bars for which it is least
+    scale = np.min(free[units > 0] / units[units > 0])  # inches per unit, of the two bars for which it is least
     return -float(np.max(low + before / scale)), float(np.max(high + after / scale))
 
 
@@ -207,34 +246,34 @@ def _title(answer: Labelled) -> str:
     return f"P({', '.join(answer.variables)} | evidence)"
 
 
-def _new(ax: Any, width: float | str | None, bars: int) -> Axes:
-    """The axes that are given, or those of a figure with room for some bars."""
-    return axes_of(ax, (_width(ax, width), OUTSIDE + BAR * bars))
-
-
-def _width(ax: Any, width: float | str | None) -> float:
-    """How wide a new figure is, in inches."""
-    if ax is not None and width is not None:
-        raise TacitError("width= is for a new figure, but ax= has axes of a figure that is already there")
-    return WIDTH if width is None else inches(width)
-
-
-class _Bars(NamedTuple):
-    """Axes with bars, from top to bottom, and their numbers."""
+class _Lines(NamedTuple):
+    """Axes with a line for each name, from top to bottom, in which bars are drawn."""
 
     ax: Axes
     look: BarLook
     middles: Floats
-    numbers: list[Any]
-    label_width: float
+    height: float
 
-    def labelled(self, text: str) -> Axes:
-        """The axes, with a text below them."""
-        self.ax.set_xlabel(in_lines(text, self.label_width, self.look.axis_letters))
-        return self.ax
+    def bars(self, lengths: Floats, ends: Floats, said: Sequence[str], color: Any) -> list[Any]:
+        """Draw a bar in each line, with its number behind its end, or behind another one; these numbers."""
+        self.ax.barh(self.middles, lengths, self.look.bar, color=color)
+        numbers, how = [], {"va": "center", "fontsize": self.look.letters, "textcoords": "offset points"}
+        how["annotation_clip"] = False  # so that they have a size where the axes have no limits yet
+        for place, end, text in zip(self.middles, np.nan_to_num(ends).tolist(), said, strict=True):
+            side, shift = ("left", BEHIND) if end >= 0 else ("right", -BEHIND)
+            numbers.append(self.ax.annotate(text, (end, place), (shift, 0), ha=side, **how))
+        return numbers
+
+    def done(self, text: str, side: str = "") -> Axes:
+        """The axes, as high as their lines need, with a text below them and one to their left."""
+        if not self.look.above:
+            self.ax.set_ylabel(literal(side), size=self.look.axis_letters)
+        self.ax.set_xlabel(in_lines(text, width_of(self.ax), self.look.axis_letters))
+        return with_height(self.ax, self.height)
 
     def draw_zero(self) -> None:
         """A line where bars begin, which crosses no names."""
+        self.ax.spines["left"].set_visible(False)
         half = self.look.bar / 2
         if self.look.above:
             self.ax.vlines(
@@ -244,49 +283,41 @@ class _Bars(NamedTuple):
             self.ax.axvline(0, color=INK, linewidth=1)
 
 
-def _bars(
-    ax: Any,
-    width: float | str | None,
-    names: Sequence[str],
-    lengths: Floats,
-    said: Sequence[str],
-    color: Any,
-    said_behind: Floats | None = None,
-) -> _Bars:
-    """Bars from top to bottom, each with its number behind its end, or behind another one."""
-    wide = _width(ax, width)
-    room = wide - MARGIN if ax is None else ax.get_window_extent().width / ax.figure.dpi
-    share = NAME_SHARE if room >= LEAST_BESIDE else SHORT_SHARE
-    look, names = _placed(names, room, share)
-    below = room * (1 - share) if ax is None and not look.above else room
-    ax = axes_of(ax, (wide, OUTSIDE + sum(map(look.height, names))))
+def _lines(ax: Any, width: float | str | None, names: Sequence[str], bar: float | None = None) -> _Lines:
+    """Axes with lines of such a height, if one is given; many lines are as much lower as lets them fit a page."""
+    wide = figure_width(ax, width, WIDTH)
+    room = wide - MARGIN if ax is None else width_of(ax)
+    ax = axes_of(ax, (wide, HEIGHT))
+    look, names = _placed(names, room)
+    if bar is not None:
+        look = replace(look, bar=bar, gap=BETWEEN)
+    look = _on_a_page(look, names)
     middles = look.middles(names[::-1])[::-1]
-    ax.barh(middles, lengths, look.bar, color=color)
-    numbers = []
-    for place, length, text in zip(middles, lengths if said_behind is None else said_behind, said, strict=True):
-        side, shift = ("left", BEHIND) if not length < 0 else ("right", -BEHIND)
-        end, how = (float(np.nan_to_num(length)), place), {"va": "center", "fontsize": look.letters}
-        numbers.append(ax.annotate(text, end, (shift, 0), textcoords="offset points", ha=side, **how))
     look.draw_names(ax, middles, names)
     ax.tick_params(axis="x", labelsize=look.axis_letters)
     ax.xaxis.label.set_size(look.axis_letters)
-    return _Bars(plain(ax), look, middles, numbers, below)
+    return _Lines(plain(ax), look, middles, sum(map(look.height, names)))
 
 
-def _placed(names: Sequence[str], room: float, share: float) -> tuple[BarLook, list[str]]:
-    """Names in lines, beside bars where a share of the room is enough for all, else above them."""
-    beside = [in_lines(name, share * room, BESIDE.letters) for name in names]
-    uncut = [name.replace("\n", " ") for name in beside] if room >= LEAST_BESIDE else beside
-    if uncut == list(names):
-        return BESIDE, beside
+def _on_a_page(look: BarLook, names: Sequence[str]) -> BarLook:
+    """Lower bars and narrower gaps where the lines would be higher than a page; names keep their size."""
+    height, texts = (sum(map(own.height, names)) for own in (look, replace(look, bar=0.0, gap=0.0)))
+    if height <= PAGE_HEIGHT:
+        return look
+    share = max(LEAST_SHARE, (PAGE_HEIGHT - texts) / (height - texts))
+    return replace(look, bar=share * look.bar, gap=share * look.gap)
+
+
+def _placed(names: Sequence[str], room: float) -> tuple[BarLook, list[str]]:
+    """Names in lines: beside bars where a share of the room is enough for all, in one line if possible, else above."""
+    wide = room >= LEAST_BESIDE
+    for look in (BESIDE, SMALL_BESIDE) if wide else (SMALL_BESIDE,):
+        beside = [in_lines(name, (NAME_SHARE if wide else SHORT_SHARE) * room, look.letters) for name in names]
+        if not any("\n" in name for name in beside):
+            return look, beside
+    if wide and all(name.replace("\n", " ") == literal(own) for name, own in zip(beside, names, strict=True)):
+        return SMALL_BESIDE, beside
     return ABOVE, [in_lines(name, room, ABOVE.letters) for name in names]
-
-
-def _lettered(ax: Axes) -> Axes:
-    ax.tick_params(labelsize=LETTERS)
-    ax.tick_params(axis="y", length=0)
-    ax.xaxis.label.set_size(LETTERS)
-    return plain(ax)
 
 
 def _drawn(numbers: Floats) -> Floats:
@@ -300,8 +331,8 @@ def _signs(numbers: Floats) -> list[str]:
     return [LOWERS if number < 0 else RAISES for number in numbers]
 
 
-def _colors(count: int, lightest: float = 0.95) -> list[Any]:
+def _colors(count: int, lightest: float = 0.92) -> list[Any]:
     """A colour for each state: two that differ, or a scale from dark to light."""
     import matplotlib.pyplot as plt
 
-    return [ACCENT, PALE] if count == 2 else list(plt.get_cmap("viridis")(np.linspace(0.1, lightest, count)))
+    return [FILLED, REST] if count == 2 else list(plt.get_cmap("viridis")(np.linspace(0.05, lightest, count)))

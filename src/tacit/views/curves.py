@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,12 +25,13 @@ from tacit.views.nodes import (
     look_of,
 )
 from tacit.views.picture import Area, Box, Item, Text
-from tacit.views.words import wrapped
+from tacit.views.words import true_minus, wrapped
 
 POINTS = 121  # of a curve, evenly spread
 TAIL = 0.002  # of the probability that is left out at either end
 FLANKS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # standard deviations from the mean of a component, to see narrow ones
 LEAST_WEIGHT = 1e-4  # of a component that is looked at
+MAX_PLACES, EXPONENTS_FROM = 6, 1e7  # decimals of a mean, and from where on it has an exponent
 CURVE_HEIGHT, GAP = 30.0, 8.0
 
 
@@ -83,7 +85,7 @@ class Column(NamedTuple):
     @classmethod
     def seen(cls, label: str, number: float) -> Column:
         """One whose number is known."""
-        return cls(label, f"= {number:.6g}")
+        return cls(label, true_minus(f"= {number:.6g}"))
 
     @classmethod
     def of(cls, label: str, mixture: Distributions) -> Column:
@@ -92,11 +94,22 @@ class Column(NamedTuple):
             return cls(label, "a density")
         x = places(mixture)
         y = mixture.pdf(x)[0]
-        text, ends = f"{rounded(mixture.mean[0], 4)} ± {rounded(mixture.sd[0])}", (rounded(x[0]), rounded(x[-1]))
+        text, ends = (
+            _mean_and_sd(mixture.mean[0], mixture.sd[0]),
+            (true_minus(rounded(x[0])), true_minus(rounded(x[-1]))),
+        )
         if mixture.components.counted:
             x, y = _steps(x), np.repeat(y, 2)
         across, up = (x - x[0]) / max(x[-1] - x[0], np.finfo(float).tiny), y / y.max()
         return cls(label, text, list(zip(across.tolist(), up.tolist(), strict=True)), ends)
+
+
+def _mean_and_sd(mean: float, sd: float) -> str:
+    """The mean in as many decimals as the standard deviation has in three digits, where both are of usual sizes."""
+    places = 2 - math.floor(math.log10(sd)) if math.isfinite(sd) and sd > 0 else MAX_PLACES + 1
+    if places > MAX_PLACES or max(abs(mean), sd) >= EXPONENTS_FROM:
+        return true_minus(f"mean {rounded(mean, 4)}, sd {rounded(sd)}")
+    return true_minus(f"mean {mean:.{max(places, 0)}f}, sd {rounded(sd)}")
 
 
 def _steps(numbers: Floats) -> Floats:

@@ -119,8 +119,8 @@ def draw(
         Draw only these variables of a network, and the edges between them.
     width
         How wide the picture is, in centimetres, or a text such as "3.3in". Letters have 9 points, or down to 7 where
-        more nodes side by side are easier to read, and to 6 where the picture would be longer than a page otherwise.
-        Where that is not enough, they are smaller, and a warning says what helps.
+        more nodes side by side are easier to read, and to 6 where the picture would not fit a page otherwise, which is
+        1.4 times as high as wide, or 23 cm. Where that is not enough, they are smaller, and a warning says what helps.
     strength
         The share of bootstrap samples that have an edge (parent, child), from 0 to 1. Edges below 1 are dashed, the
         weaker the lighter, and a legend says so. An edge that is not named has strength 1.

@@ -16,14 +16,16 @@ from tacit.views.lengths import CM_PER_INCH
 from tacit.views.nodes import Bars, Labelled
 from tacit.views.picture import Arrow, Item, Picture
 
-ROW_GAP = 42.0
+ROW_GAP, SHORT_ROW_GAP = 42.0, 32.0  # pixels between rows, and where letters would be smaller with those
 LETTERS = 9.0  # points
 READABLE, LEAST = 7 / LETTERS, 6 / LETTERS  # letters that are easy to read, and the smallest that fill several pages
 LARGE, MANY = 100, 12  # nodes of a large network; halvings for a smaller one
 STEP = 0.5  # centimetres, of widths that are tried
 PAGE_SHAPE = 1.4  # height / width of a page
-MAX_PAGES = 2.2  # that a picture of a stated width may fill before its letters become smaller still
-MAX_STRETCH = 2.0  # of a layout that is narrower than its picture
+PAGE_HEIGHT = (
+    9.2 * PIXELS_PER_INCH
+)  # of a page's text: what a narrow picture may be high, too, before its letters shrink
+MAX_STRETCH = 1.6  # of a layout that is narrower than its picture
 ROUNDING = 1e-9
 ASIDE = 9.0  # pixels between a tip and the end of an edge without one
 Nodes = Sequence[Labelled | Bars | Curves]
@@ -47,25 +49,24 @@ class Graph:
 def fitted(graph: Graph, width: float | None) -> Picture:
     """The picture, of a width in pixels if one is given.
 
-    It is arranged as it would be anyway if its letters can be read then, or else in narrower rows. What would fill
-    several pages even so is not rearranged, which takes long, but made smaller.
+    It is arranged as it would be anyway if its letters can be read then, or else in narrower rows. What does not fit a
+    page even so is not rearranged, which takes long, but made smaller.
     """
     layout = _arranged(graph)
     if width is None:
         return _picture(graph, layout)
-    if scale := _scale(layout, width, READABLE):
+    if scale := _scale(graph, layout, width, READABLE):
         return _filling(graph, layout, width, scale)
     for least in (READABLE, LEAST):
         if found := _narrowed(graph, width, least):
             return _filling(graph, found[0], width, found[1])
-    scale = min(1.0, width / max(layout.width, 1.0))
-    if scale < LEAST - ROUNDING:
-        _warn_of_small_letters(graph, width, scale, layout.width)
+    scale = _largest(graph, layout, width, LEAST)
+    _warn_of_small_letters(graph, width, scale, layout)
     return _filling(graph, layout, width, scale)
 
 
-def _arranged(graph: Graph, max_width: float = math.inf) -> BoxLayout:
-    return arrange([node.size for node in graph.nodes], graph.edges, ROW_GAP, max_width)
+def _arranged(graph: Graph, max_width: float = math.inf, row_gap: float = ROW_GAP) -> BoxLayout:
+    return arrange([node.size for node in graph.nodes], graph.edges, row_gap, max_width)
 
 
 def _narrowed(graph: Graph, width: float, least: float) -> tuple[BoxLayout, float] | None:
@@ -73,21 +74,26 @@ def _narrowed(graph: Graph, width: float, least: float) -> tuple[BoxLayout, floa
     room = _longest(width, least) * width
     if _area(graph) * least**2 > room or any(node.size[0] * least > width for node in graph.nodes):
         return None  # the boxes alone are too large
-    layout = _arranged(graph, width / least)
-    scale = _scale(layout, width, least)
+    layout = _arranged(graph, width / least, ROW_GAP if least > LEAST else SHORT_ROW_GAP)
+    scale = _scale(graph, layout, width, least)
     return (layout, scale) if scale else None
 
 
-def _scale(layout: BoxLayout, width: float, least: float) -> float | None:
+def _scale(graph: Graph, layout: BoxLayout, width: float, least: float) -> float | None:
     """How large a layout is drawn to be no wider than that, and not too long; None where that is too small."""
-    longest = _longest(width, least) / max(layout.height, 1.0)
-    scale = min(1.0, width / max(layout.width, 1.0), longest)
+    scale = _largest(graph, layout, width, least)
     return scale if scale >= least - ROUNDING else None
+
+
+def _largest(graph: Graph, layout: BoxLayout, width: float, least: float) -> float:
+    """How large a layout with its legend may be drawn."""
+    height = layout.height + legend_items(graph.legend, 0.0, 0.0, width / least)[2] + MARGIN * bool(graph.legend)
+    return min(1.0, width / max(layout.width, 1.0), _longest(width, least) / max(height, 1.0))
 
 
 def _longest(width: float, least: float) -> float:
     """How high a picture may be before its letters become smaller than that."""
-    return PAGE_SHAPE * width * (1.0 if least > LEAST else MAX_PAGES)
+    return PAGE_SHAPE * width if least > LEAST else max(PAGE_SHAPE * width, PAGE_HEIGHT)
 
 
 def _filling(graph: Graph, layout: BoxLayout, width: float, scale: float) -> Picture:
@@ -98,7 +104,7 @@ def _filling(graph: Graph, layout: BoxLayout, width: float, scale: float) -> Pic
     return Picture(room, picture.height, [item.moved(shift) for item in picture.items], scale)
 
 
-def _warn_of_small_letters(graph: Graph, width: float, scale: float, natural: float) -> None:
+def _warn_of_small_letters(graph: Graph, width: float, scale: float, natural: BoxLayout) -> None:
     least, letters = _least_width(graph, width, natural), LETTERS * LEAST
     part = "" if graph.upwards else "; or draw a part of the network, with nodes="
     warn(
@@ -108,13 +114,14 @@ def _warn_of_small_letters(graph: Graph, width: float, scale: float, natural: fl
     )
 
 
-def _least_width(graph: Graph, width: float, natural: float) -> float:
+def _least_width(graph: Graph, width: float, natural: BoxLayout) -> float:
     """The least width in centimetres that has letters of 6 points, as far as halving finds it: of a large network, one
     that is not much larger, since each attempt takes seconds.
     """
-    area = math.sqrt(_area(graph) / (MAX_PAGES * PAGE_SHAPE))
-    low = math.floor(_centimetres(max(width, area * LEAST)) / STEP)
-    high = math.ceil(_centimetres(natural * LEAST) / STEP)  # as it is, without being rearranged
+    area = _area(graph) * LEAST**2  # of a page that all boxes fill, in pixels
+    low = math.floor(_centimetres(max(width, min(math.sqrt(area / PAGE_SHAPE), area / PAGE_HEIGHT))) / STEP)
+    as_it_is = max(natural.width, natural.height / PAGE_SHAPE) * LEAST  # without being rearranged
+    high = max(low + 1, math.ceil(_centimetres(as_it_is) / STEP))
     for _ in range(MANY if len(graph.nodes) <= LARGE else 1):
         if high - low <= 1:
             break
@@ -130,7 +137,7 @@ def _centimetres(pixels: float) -> float:
 
 def _area(graph: Graph) -> float:
     """Of all boxes, with the gaps beside and below them."""
-    return sum((w + GAP) * (h + ROW_GAP) for w, h in (node.size for node in graph.nodes))
+    return sum((w + GAP) * (h + SHORT_ROW_GAP) for w, h in (node.size for node in graph.nodes))
 
 
 def _picture(graph: Graph, layout: BoxLayout, room: float | None = None) -> Picture:

@@ -12,7 +12,11 @@ from tacit.views.picture import LIGHT, Area, Arrow, Box, Oval, Picture, Stroke, 
 PIXELS_PER_INCH = 96  # of CSS, so that SVG, PNG and PDF have one size on paper
 POINTS_PER_PIXEL = 72 / PIXELS_PER_INCH
 ALIGNMENTS = {"start": "left", "middle": "center", "end": "right"}
-STYLE = {"text.usetex": False, "pdf.fonttype": 42, "path.simplify": False}  # 42: letters stay letters, for editors
+LETTERS_KEPT: dict[Any, Any] = {
+    "pdf.fonttype": 42,
+    "ps.fonttype": 42,
+}  # TrueType: journals refuse the Type 3 that is usual
+STYLE = {"text.usetex": False, "path.simplify": False, **LETTERS_KEPT}
 FORMATS = ("png", "pdf")
 
 

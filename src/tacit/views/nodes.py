@@ -15,7 +15,8 @@ from tacit.views.words import wrapped
 NODE_HEIGHT, MIN_WIDTH, LABEL_PADDING, RING_GAP = 28.0, 34.0, 18.0, 3.0
 OVAL_WIDENING = 1.15  # an oval is narrower at the top of its letters than in its middle, and capitals are wide
 TITLE_HEIGHT, LINE_HEIGHT, PADDING = 22.0, 16.0, 7.0
-BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 64.0, 9.0, 50.0, 7.0
+BAR_WIDTH, BAR_HEIGHT, PERCENT_WIDTH, GAP = 58.0, 9.0, 54.0, 7.0
+LABEL_WIDENING = 1.07  # of the states' names: matplotlib's own font is wider than that of SVG
 BOLD_SCALE = 1.2
 MAX_LABEL_WIDTH, MAX_BARS = 160.0, 12
 MAX_NAME_WIDTH, NAME_LINE = 120.0, 15.0  # longer names are wrapped
@@ -141,7 +142,7 @@ class Bars:
 
     @property
     def _label_width(self) -> float:
-        return max(text_width(bar.label) for bar in self.bars)
+        return max(text_width(bar.label, LABEL_WIDENING) for bar in self.bars)
 
     @property
     def _line_width(self) -> float:

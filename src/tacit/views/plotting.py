@@ -24,28 +24,37 @@ from tacit.query.tac import TAC
 from tacit.theory.arguments import checked_inputs, read_given, state_of
 from tacit.theory.piecewise import pieces
 from tacit.theory.universal.approximation import Approximation
-from tacit.views.axes import ACCENT, INK, PALE, Axes, axes_of, plain, with_legend
-from tacit.views.words import spelled
+from tacit.views.axes import ACCENT, INK, PALE, Axes, in_lines, literal, plain, wide_axes, with_legend
+from tacit.views.words import spelled, true_minus
 
 CURVE_POINTS = 400  # samples of a curve
+SQUARE = 0.9  # height / width of a new figure with two inputs
+ZOOM = 0.85  # of a surface, beside which its labels need room
 SURFACE_POINTS = 80  # samples along each side of a surface
 JUMP = 0.02  # from which on a surface has a gap between two samples that select different networks
 NUMBERED_DEPTH = 0.025  # from its border to its middle, in shares of the map, for which a region has a number
 
 
 def curve(
-    tac: TAC, input: str | None = None, given: EvidenceLike | None = None, state: Label | None = None, ax: Any = None
+    tac: TAC,
+    input: str | None = None,
+    given: EvidenceLike | None = None,
+    state: Label | None = None,
+    ax: Any = None,
+    width: float | str | None = None,
 ) -> Axes:
     """P*(q) as a function of the soft evidence on one binary variable, with its pieces and their borders.
 
-    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out).
+    `given` is evidence that stays fixed, `state` the state of the query (the first, if left out). `width` is that of a
+    new figure, in centimetres or as a text such as "3.3in".
 
     >>> import tacit
     >>> ax = curve(tacit.compile(tacit.examples.etq(), "Q", ["E"]))
     >>> ax.get_xlabel()
     'λ(E = true)'
     """
-    ax = axes_of(ax)
+    explained = ax is None
+    ax = wide_axes(ax, width)
     (name,) = _inputs(tac, None if input is None else [input], given, 1)
     which = state_of(tac, spelled(tac.variable, state))
     borders = [] if _soft(tac) else pieces(tac, [name], given).borders
@@ -56,8 +65,18 @@ def curve(
         ax.plot(x, y, color=ACCENT, linewidth=2, solid_capstyle="round")
     for border in borders:
         ax.axvline(border, color=PALE, linewidth=1, linestyle=(0, (3, 3)))
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=_likelihood(tac, name), ylabel=_probability(tac, which, given))
-    return plain(ax)
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel=literal(_likelihood(tac, name)))
+    _label_upwards(ax, _probability(tac, which, given))
+    if not borders or not explained:
+        return plain(ax)
+    ax.lines[-1].set_label("from here on, tests select other tables")
+    return with_legend(plain(ax), 1)
+
+
+def _label_upwards(ax: Axes, text: str) -> None:
+    """What an axis upwards shows, in lines that are no longer than it is."""
+    height = ax.get_window_extent().height / ax.figure.dpi
+    ax.set_ylabel(in_lines(text, height, ax.yaxis.label.get_size()))
 
 
 def surface(
@@ -66,9 +85,13 @@ def surface(
     given: EvidenceLike | None = None,
     state: Label | None = None,
     ax: Any = None,
+    width: float | str | None = None,
 ) -> Axes:
-    """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap."""
-    ax = axes_of(ax, projection="3d")
+    """P*(q) as a surface over the soft evidence on two binary variables; where it jumps, it has a gap.
+
+    `width` is that of a new figure, in centimetres or as a text such as "3.3in".
+    """
+    given_axes, ax = ax, wide_axes(ax, width, SQUARE, projection="3d")
     import matplotlib.pyplot as plt
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
@@ -84,8 +107,11 @@ def surface(
     colors = plt.get_cmap("viridis")(faces[..., 2].mean(axis=1))
     ax.add_collection3d(Poly3DCollection(faces, facecolors=colors, edgecolors=colors, linewidths=0.2))
     ax.set(xlim=(0, 1), ylim=(0, 1), zlim=(0, 1))
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]))
-    ax.set_zlabel(_probability(tac, which, given))
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    ax.set_zlabel(literal(_probability(tac, which, given)))
+    if given_axes is None:
+        ax.set_box_aspect(None, zoom=ZOOM)
     return ax
 
 
@@ -105,14 +131,19 @@ def _selections(tac: TAC, rows: Mapping[str, Any]) -> NDArray[np.int64]:
 
 
 def regions(
-    tac: TAC, inputs: Sequence[str] | None = None, given: EvidenceLike | None = None, ax: Any = None, points: int = 300
+    tac: TAC,
+    inputs: Sequence[str] | None = None,
+    given: EvidenceLike | None = None,
+    ax: Any = None,
+    points: int = 300,
+    width: float | str | None = None,
 ) -> Axes:
     """A map of the regions of two inputs: all evidence of one colour selects the same network.
 
     Regions are found on a grid of points x points; `tacit.theory.pieces` finds them all. They are numbered from left
-    to right, where there is room.
+    to right, where there is room. `width` is that of a new figure, in centimetres or as a text such as "3.3in".
     """
-    ax = axes_of(ax)
+    ax = wide_axes(ax, width, SQUARE)
     if _soft(tac):
         raise TacitError("a query with sigmoids has no regions; make its tests hard with net.with_gamma(None)")
     if not tac.program.selections:
@@ -129,7 +160,9 @@ def regions(
         i, j, depth = _middle(image == region)
         if depth > NUMBERED_DEPTH * points:
             ax.text((j + 0.5) / points, (i + 0.5) / points, str(region + 1), ha="center", va="center", color=INK)
-    ax.set(xlabel=_likelihood(tac, names[0]), ylabel=_likelihood(tac, names[1]), title=plural(count, "region"))
+    x_label, y_label = (literal(_likelihood(tac, name)) for name in names)
+    ax.set(xlabel=x_label, ylabel=y_label)
+    ax.set_title(plural(count, "region"), size=ax.xaxis.label.get_size())
     return ax
 
 
@@ -142,9 +175,14 @@ def _colors(count: int) -> Floats:
     return np.asarray(hsv_to_rgb(np.stack([hues, 0.14 + 0.07 * (place % 3), 0.98 - 0.06 * (place % 2)], axis=-1)))
 
 
-def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = None) -> Axes:
-    """A function of one input and the staircase that a network approximates it with."""
-    ax = axes_of(ax)
+def staircase(
+    f: Callable[..., Any], approximation: Approximation, ax: Any = None, width: float | str | None = None
+) -> Axes:
+    """A function of one input and the staircase that a network approximates it with.
+
+    `width` is that of a new figure, in centimetres or as a text such as "3.3in".
+    """
+    ax = wide_axes(ax, width)
     if len(approximation.evidence) != 1:
         raise TacitError(f"a staircase has one input, but the approximation has {len(approximation.evidence)}")
     x = np.linspace(0, 1, 4 * CURVE_POINTS)
@@ -154,7 +192,7 @@ def staircase(f: Callable[..., Any], approximation: Approximation, ax: Any = Non
     ax.fill_between(x, exact - error, exact + error, color=PALE, alpha=0.25, linewidth=0, label=f"f ± {error:.3g}")
     ax.plot(x, exact, color=INK, linewidth=1.2, label="f")
     ax.plot(x, steps, color=ACCENT, linewidth=1.8, label=f"P*(y), {approximation.levels} levels")
-    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x")
+    ax.set(xlim=(0, 1), ylim=(-0.02, 1.02), xlabel="x", ylabel="f(x)")
     return with_legend(plain(ax), 3)
 
 
@@ -208,7 +246,7 @@ def _probability(tac: TAC, which: int, given: EvidenceLike | None) -> str:
     for name, column in read_given(tac, given).columns.items():
         if isinstance(column, DensityColumn):
             known = zip(column.variable.columns, column.values[0].tolist(), strict=True)
-            fixed += [f"{own} = {number:.4g}" for own, number in known if not np.isnan(number)]
+            fixed += [true_minus(f"{own} = {number:.4g}") for own, number in known if not np.isnan(number)]
         elif column.codes is not None and column.fully_observed:
             fixed.append(f"{name} = {column.variable.states[column.codes[0]]}")
         elif column.variable.card == 2:

@@ -17,13 +17,23 @@ from tacit.model.cpt import THRESHOLDS
 from tacit.model.elements.variable import Label, Variable
 from tacit.model.model import Model
 from tacit.query.sensitivity import Entry, Sensitivity
-from tacit.views.axes import INK, Axes, BarLook, axes_of, in_lines, plain, with_legend
-from tacit.views.lengths import inches
+from tacit.views.axes import (
+    INK,
+    Axes,
+    BarLook,
+    axes_of,
+    figure_width,
+    in_lines,
+    plain,
+    width_of,
+    with_height,
+    with_legend,
+)
 from tacit.views.words import spelled
 
 LOWERED, RAISED = "#8e2157", "#86b3e2"  # dark and light, so that grey print tells them apart
 MIN_TRIED_ENTRIES = 40  # entries whose bars are worked out by asking again
-WIDTH, OUTSIDE, MARGIN = 7.0, 1.1, 0.3  # inches: new axes, if nothing else is said; their title, legend, and margins
+WIDTH, HEIGHT, MARGIN = 7.0, 5.0, 0.3  # inches: of a new figure, if nothing else is said, and around all that is drawn
 NAME_WIDTH, LEAST_BESIDE = 2.9, 5.2  # inches: a name beside its bar, and what is needed to have names there
 BESIDE = BarLook(above=False, letters=8, axis_letters=9, bar=0.24, gap=0.14)
 ABOVE = BarLook(above=True, letters=7, axis_letters=7.5, bar=0.13, gap=0.09)
@@ -59,24 +69,22 @@ def tornado(
     """
     if not isinstance(found, Sensitivity):
         raise TacitError(f"found is a {type(found).__name__}, expected what tac.sensitivity(evidence) returns")
-    if ax is not None and width is not None:
-        raise TacitError("width= is for a new figure, but ax= has axes of a figure that is already there")
     state = _state_of(found, state)
     which = found.state(row, state)
     now = float(found.posterior[row][which])
     if np.isnan(now):
         raise TacitError(f"row {row}: the evidence has probability 0, so there is no posterior to vary")
     bars = _widest(found, row, state, n, change)
-    wide = WIDTH if width is None else inches(width)
-    room = wide - MARGIN if ax is None else ax.get_window_extent().width / ax.figure.dpi
+    wide = figure_width(ax, width, WIDTH)
+    room = wide - MARGIN if ax is None else width_of(ax)
     look = BESIDE if room >= LEAST_BESIDE else ABOVE
+    ax = axes_of(ax, (wide, HEIGHT))
     names = [in_lines(bar.label, room if look.above else NAME_WIDTH, look.letters) for bar in bars]
-    ax = axes_of(ax, size=(wide, sum(map(look.height, names)) + OUTSIDE))
     _draw_bars(ax, bars, look.middles(names), now, change, look)
     look.draw_names(ax, look.middles(names), names)
     what = in_lines(_posterior(found, which), room if look.above else room - NAME_WIDTH, look.axis_letters)
     ax.set_xlabel(f"{what}\nif one number is changed (line: {now:.3g}, as it is)")
-    return _lettered(ax, look)
+    return _lettered(with_height(ax, sum(map(look.height, names))), look)
 
 
 def _widest(found: Sensitivity, row: int, state: Label | tuple[Label, ...] | None, n: int, change: float) -> list[_Bar]:
@@ -110,7 +118,7 @@ def _lettered(ax: Axes, look: BarLook) -> Axes:
     ax.xaxis.label.set_size(look.axis_letters)
     ax.locator_params(axis="x", nbins=5)
     title = "one number of the network, cut at 0 and 1"
-    return with_legend(plain(ax), 2, title=title, fontsize=look.axis_letters, title_fontsize=look.axis_letters)
+    return with_legend(plain(ax), 2, title)
 
 
 def _entries(sensitivity: Sensitivity, row: int, state: Label | tuple[Label, ...] | None) -> list[Entry]:

@@ -99,13 +99,18 @@ def _short_numbers(numbers: Sequence[float]) -> dict[float, str]:
         texts = [number if number.is_integer() else float(f"{number:.{digits}g}") for number in numbers]
         if len(set(texts)) == len(texts):
             break
-    return {number: number_text(text).replace("-", "−") for number, text in zip(numbers, texts, strict=True)}
+    return {number: true_minus(number_text(text)) for number, text in zip(numbers, texts, strict=True)}
 
 
 def _interval(low: float, high: float, text: Mapping[float, str], dash: str) -> str:
     if low == -math.inf:
         return "any" if high == math.inf else f"< {text[high]}"
     return f"≥ {text[low]}" if high == math.inf else f"{text[low]}{dash}{text[high]}"
+
+
+def true_minus(number: str) -> str:
+    """A number in words with a minus, where a hyphen stands for it."""
+    return number.replace("-", "−")
 
 
 def wrapped(text: str, width: float, scale: float = 1.0) -> list[str]:

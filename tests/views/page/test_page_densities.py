@@ -294,3 +294,15 @@ def test_curves_against_numbers_are_posteriors(engine: Any) -> None:
         numbers = np.linspace(*ends, 11)
         expected = tacit.compile(net, "Fault", ["x", column]).posterior({"x": np.full(11, 0.5), column: numbers})
         np.testing.assert_allclose(curve, expected, atol=1e-12)
+
+
+def test_the_words_of_a_box_fit_it(opened: Any) -> None:
+    """With a digit less, where the interval would be cut: no number ends in dots."""
+    said = """([mean, sd, room]) => {
+      const interval = [mean - 1.645 * sd, mean + 1.645 * sd];
+      return numberWordsWithin({ possible: true, counted: false, mean, sd, interval }, room, 11.5);
+    }"""
+    page = opened()
+    assert page.evaluate(said, [37.507, 0.757, 400]) == ["mean 37.51", "90%: 36.26 – 38.75"]
+    assert page.evaluate(said, [37.507, 0.757, 166]) == ["mean 37.5", "90%: 36.3 – 38.8"]
+    assert page.evaluate(said, [-1037.5, 75.0, 166]) == ["−1038", "90%: −1161 – −914"]

@@ -78,10 +78,16 @@ class PlainArrays(ArrayLibrary):
     def maximum(self, a: Array, b: Array) -> Array:
         return np.maximum(a, b)
 
+    def smallest(self, array: Array, axis: int) -> Array:
+        return array.min(axis=axis)
+
+    def largest(self, array: Array, axis: int) -> Array:
+        return array.max(axis=axis)
+
     def compare(self, test: str, a: Array, b: Array) -> Array:
         return COMPARE[test](a, b)
 
-    def ratio(self, part: Array, total: Array, otherwise: Array) -> Array:
+    def ratio(self, part: Array, total: Array, otherwise: Array | float) -> Array:
         possible = total > 0
         return np.where(possible, as_floats(part / np.where(possible, total, 1.0)), otherwise)
 
@@ -161,6 +167,9 @@ class NumpyArrays(PlainArrays):
 
     def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
         return np.where(np.isneginf(floor), -np.inf, lowest(array))
+
+    def extremes_floor(self, floor: Floats) -> Floats:
+        return np.where(np.isneginf(floor), -np.inf, 0.0)
 
     def times(self, a: Array, b: Array) -> tuple[Array, Mask | None]:
         """Digits were lost only if NumPy notes an underflow: to look at every product takes longer than to make it."""

@@ -68,10 +68,16 @@ class TorchArrays(ArrayLibrary):
     def maximum(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.maximum(a, b)
 
+    def smallest(self, array: Tensor, axis: int) -> Tensor:
+        return array.amin(dim=axis)
+
+    def largest(self, array: Tensor, axis: int) -> Tensor:
+        return array.amax(dim=axis)
+
     def compare(self, test: str, a: Tensor, b: Tensor) -> Tensor:
         return COMPARE[test](a, b)
 
-    def ratio(self, part: Tensor, total: Tensor, otherwise: Tensor) -> Tensor:
+    def ratio(self, part: Tensor, total: Tensor, otherwise: Tensor | float) -> Tensor:
         possible = total > 0
         # the division must be harmless also where its result is not taken, or its gradient would be NaN
         return torch.where(possible, part / torch.where(possible, total, 1.0), otherwise)
@@ -149,6 +155,9 @@ class TorchArrays(ArrayLibrary):
 
     def rescaled_floor(self, floor: Bound, array: Tensor, over: Sequence[int]) -> Tensor:
         return torch.where(torch.isneginf(self.settled(floor)), -math.inf, lowest(array, over))
+
+    def extremes_floor(self, floor: Bound) -> Tensor:
+        return torch.where(torch.isneginf(self.settled(floor)), -math.inf, 0.0)
 
     def settled(self, bound: Bound) -> Tensor:
         """A bound as one number for each row; minus infinity where it leaves the range of floats."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tacit.base.errors import TooLargeError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import representable
 from tacit.base.text import large
 from tacit.compiler import operations as ops
@@ -134,6 +134,9 @@ class _Lowering:
                 ids[first + alike] = self.build.sums(self.build.products(terms[..., 0], terms[..., 1]))
         index = operation.index
         return np.where(index >= 0, ids[np.maximum(index, 0)], np.where(index == ops.ONE, self.one, self.zero))
+
+    def extremes(self, operation: ops.Extremes, setting: ops.Setting) -> Ids:
+        raise TacitError("an interval has no circuit: it is taken from the extremes of a table")
 
     def shares(self, operation: ops.Share, setting: ops.Setting) -> Ids:
         cpt = self.net.cpt(operation.node)

@@ -250,6 +250,7 @@ class Auto(Engine):
         through_selection: bool = True,
         imprecise: NDArray[np.intp] | None = None,
     ) -> Gradients:
+        self.program.require_derivatives()
         runner = self._reverse(rows, through_selection)
         return runner.gradients(columns, rows, seeds, exponent, through_selection, imprecise)
 

@@ -10,6 +10,7 @@ from itertools import starmap
 
 from tacit.engines.native.lanes import FunctionText
 from tacit.engines.tape import instructions as k
+from tacit.engines.tape.tape import extremes_head
 
 Terms = Sequence[Sequence[int]]
 SPLIT_PRODUCTS = 6  # products from which on a sum has two parts
@@ -279,6 +280,38 @@ def scale(b: Body, dst: int, terms: Terms) -> None:
     b.set(exponent, own if earlier < 0 else b.add(own, b.slot(earlier)))
 
 
+def extremes(b: Body, dst: int, terms: Terms) -> None:
+    """Where a state is impossible, its ratios are no numbers, which no comparison lets pass."""
+    (states, last), head = terms[0], extremes_head(terms)
+    olds = [b.slot(old) if old >= 0 else "" for _, old in terms[1:head]]
+    parts = [old or b.lanes.literal(k.EXTREMES_STARTS[i // states]) for i, old in enumerate(olds)]
+    smallest, largest, sums = (parts[first : first + states] for first in range(0, head - 1, states))
+    for first in range(head, len(terms), states):
+        pairs = terms[first : first + states]
+        lows, highs = ([b.slot(pair[side]) for pair in pairs] for side in (0, 1))
+        if lows == highs:
+            inverse = b.div(b.lanes.literal(1.0), reduce(b.add, highs))
+            low_ratios = high_ratios = [b.mul(own, inverse) for own in highs]
+        else:
+            low_ratios, high_ratios = (_shares(b, *sides) for sides in ((lows, highs), (highs, lows)))
+        for x in range(states):
+            smallest[x] = b.select(b.compare("olt", low_ratios[x], smallest[x]), low_ratios[x], smallest[x])
+            largest[x] = b.largest(high_ratios[x], largest[x])
+            sums[x] = b.add(sums[x], highs[x])
+    if last:
+        total, zero = reduce(b.add, sums), b.lanes.literal(0.0)
+        possible, inverse = b.compare("ogt", total, zero), b.div(b.lanes.literal(1.0), total)
+        sums = [b.select(possible, b.mul(own, inverse), zero) for own in sums]
+    for (new, _), value in zip(terms[1:head], (*smallest, *largest, *sums), strict=True):
+        b.set(new, value)
+
+
+def _shares(b: Body, owns: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Each number divided by the sum of it and the other ones of all other places."""
+    totals = ([others[i] for i in range(len(others)) if i != x] for x in range(len(owns)))
+    return [b.div(own, reduce(b.add, rest, own)) for own, rest in zip(owns, totals, strict=True)]
+
+
 def write_output(b: Body, dst: int, terms: Terms) -> None:
     b.store("outputs", dst, b.slot(terms[0][0]))
 
@@ -296,4 +329,5 @@ FORWARD: dict[int, Callable[[Body, int, Terms], None]] = {
     k.OUTPUT: write_output,
     k.LARGEST_LINEAR: partial(largest, linear=True),
     k.LARGEST_PRODUCT: partial(largest, linear=False),
+    k.EXTREMES: extremes,
 }

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tacit.engines.native.forward import Terms
 from tacit.engines.tape import instructions as k
 from tacit.engines.tape.slots import allocate
-from tacit.engines.tape.tape import READS, Tape
+from tacit.engines.tape.tape import READS, Tape, extremes_head
 
 PIECE_TERMS = 200  # of a piece: code that a processor keeps decoded, and that LLVM orders well
 WHOLE_TERMS = 250  # up to which a tape stays whole
@@ -27,9 +27,12 @@ class TapeStep:
 
     @property
     def reads(self) -> set[int]:
-        pattern = READS[self.kind]
+        pattern, terms = READS[self.kind], self.terms
         slots = set()
-        for i, term in enumerate(self.terms):
+        if self.kind == k.EXTREMES:
+            head = extremes_head(terms)
+            slots, terms = {old for _, old in terms[1:head] if old >= 0}, terms[head:]
+        for i, term in enumerate(terms):
             is_slot = pattern[min(i, len(pattern) - 1)]
             slots |= {number for number, slot in zip(term, is_slot, strict=True) if slot and number >= 0}
         return slots
@@ -38,6 +41,8 @@ class TapeStep:
     def writes(self) -> set[int]:
         if self.kind == k.SCALE:
             return {self.dst, self.terms[0][0]}
+        if self.kind == k.EXTREMES:
+            return {new for new, _ in self.terms[1 : extremes_head(self.terms)]}
         return set() if self.kind == k.OUTPUT else {self.dst}
 
 

@@ -318,6 +318,27 @@ class _Assembler:
         self.writer.emit(k.LINEAR, sums[both], *((ONE_CONSTANT, own[both]) for own in slots))
         return sums
 
+    def extremes(self, operation: ops.Extremes, setting: Setting) -> Ids:
+        """Some states at a time, which are forgotten then."""
+        (source,), order = operation.inputs, operation.arranged(setting)
+        self._check_terms(2 * setting.size(order))
+        states, sides = setting.sizes[operation.axes[1]], 1 + (operation.side is not None)
+        known = self._as_slots(source), self.values[source] != NOTHING
+        entries, live = (spread(x, setting.axes[0], order).reshape(sides, states, -1) for x in known)
+        pairs = np.stack([entries[0], entries[-1]], axis=-1)[:, live.any(axis=(0, 1))]  # (x, b, side)
+        pairs = pairs.transpose(1, 0, 2).reshape(-1, 2)
+        step, work = max(1, MAX_SUM_TERMS // states) * states, self.slots.new(1)
+        now = np.full(3 * states, -1)
+        for first in range(0, max(len(pairs), 1), step):
+            new = self.slots.new(len(now))
+            head = np.array([[states, first + step >= len(pairs)]])
+            terms = np.concatenate([head, np.stack([new, now], axis=1), pairs[first : first + step]])
+            self.writer.emit_sums(k.EXTREMES, work, terms, len(terms))
+            self.slots.free(now[now >= 0].tolist())
+            now = new
+        self.slots.free(work.tolist())
+        return now.reshape(3, states)
+
     def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
         """Put the marginal of a testing node's parents and the weights out, as the kernels keep them."""
         slots = np.concatenate([n_u.ravel(), weight.ravel()])

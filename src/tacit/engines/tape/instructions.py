@@ -12,6 +12,8 @@ import platform
 import sys
 
 INPUT, INDEX, TABLE, LINEAR, PRODUCT, TEST, WEIGHT, MIX, SCALE, OUTPUT, LARGEST_LINEAR, LARGEST_PRODUCT = range(12)
+EXTREMES = 12
+EXTREMES_STARTS = (1.0, 0.0, 0.0)  # the smallest ratio, the largest, and the sum, of no entries
 
 # The two weights of a mixture are kept as the lesser one, with a minus sign if it is that of `minus`: taken from 1, it
 # would lose its digits. Weights end at e**-400 = 2**-577, in float32 at e**-60 = 2**-86. That changes nothing beside an

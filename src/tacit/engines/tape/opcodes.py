@@ -377,6 +377,98 @@ def scale(values, terms, dst, first, end):
         values[exponent, j] += values[earlier, j]
 
 
+# EXTREMES: (states of x, 1 if there is nothing more), then for the smallest ratio of every x, for the largest, and for
+# the sum (new slot, slot of what there is so far or -1), then for every b and x the slots of (low, high): see
+# `operations.extremes`. The destination is a slot to work in. A ratio of 0 to 0 is no number, and compares with none.
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def inverse_of_sum(values, dst, terms, first, states):
+    """1 / the sum of the high entries of a state."""
+    slot = terms[first, 1]
+    for j in range(values.shape[1]):
+        values[dst, j] = values[slot, j]
+    for t in range(first + 1, first + states):
+        slot = terms[t, 1]
+        for j in range(values.shape[1]):
+            values[dst, j] += values[slot, j]
+    for j in range(values.shape[1]):
+        values[dst, j] = 1.0 / values[dst, j]
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def inverse_of_mixed_sum(values, dst, terms, span, side):
+    """1 / the sum of an entry of one side and those of the other side of all other x; `span` is of a state, and it."""
+    first, end, own = span
+    slot = terms[own, side]
+    for j in range(values.shape[1]):
+        values[dst, j] = values[slot, j]
+    for t in range(first, end):
+        slot = terms[t, 1 - side]
+        for j in range(values.shape[1] if t != own else 0):
+            values[dst, j] += values[slot, j]
+    for j in range(values.shape[1]):
+        values[dst, j] = 1.0 / values[dst, j]
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def take_smallest(values, slot, inverse, least):
+    for j in range(values.shape[1]):
+        ratio = values[slot, j] * values[inverse, j]
+        values[least, j] = ratio if ratio < values[least, j] else values[least, j]
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def take_largest(values, slot, inverse, most):
+    for j in range(values.shape[1]):
+        ratio = values[slot, j] * values[inverse, j]
+        values[most, j] = ratio if ratio > values[most, j] else values[most, j]
+
+
+@jit(nogil=True, fastmath={"nsz"}, error_model="numpy")
+def extremes(values, terms, dst, first, end):
+    states, last, parts = terms[first, 0], terms[first, 1], first + 1
+    entries, sums = parts + 3 * states, parts + 2 * states
+    for i in range(parts, entries):
+        new, old = terms[i, 0], terms[i, 1]
+        for j in range(values.shape[1]):
+            values[new, j] = values[old, j] if old >= 0 else (1.0 if i < parts + states else 0.0)
+    for b in range(entries, end, states):
+        alike = True
+        for t in range(b, b + states):
+            alike = alike and terms[t, 0] == terms[t, 1]
+        if alike:
+            inverse_of_sum(values, dst, terms, b, states)
+        for x in range(states):
+            low, high = terms[b + x, 0], terms[b + x, 1]
+            if not alike:
+                inverse_of_mixed_sum(values, dst, terms, (b, b + states, b + x), 0)
+            take_smallest(values, low, dst, terms[parts + x, 0])
+            if not alike:
+                inverse_of_mixed_sum(values, dst, terms, (b, b + states, b + x), 1)
+            take_largest(values, high, dst, terms[parts + states + x, 0])
+            total = terms[sums + x, 0]
+            for j in range(values.shape[1]):
+                values[total, j] += values[high, j]
+    if last:
+        share_out(values, terms, dst, sums, entries)
+
+
+@jit(nogil=True, inline="always", error_model="numpy")
+def share_out(values, terms, dst, first, end):
+    """Divide some new slots by their sum, where it is not 0."""
+    for j in range(values.shape[1]):
+        values[dst, j] = 0.0
+    for t in range(first, end):
+        slot = terms[t, 0]
+        for j in range(values.shape[1]):
+            values[dst, j] += values[slot, j]
+    for t in range(first, end):
+        slot = terms[t, 0]
+        for j in range(values.shape[1]):
+            values[slot, j] = values[slot, j] / values[dst, j] if values[dst, j] > 0 else 0.0
+
+
 # OUTPUT: (slot, 0). The destination is a row of the outputs.
 
 

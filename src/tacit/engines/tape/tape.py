@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -31,7 +32,13 @@ READS = {
     k.OUTPUT: (FIRST,),
     k.LARGEST_LINEAR: (SECOND,),
     k.LARGEST_PRODUCT: (ALL,),
+    k.EXTREMES: (ALL,),  # but for its head: see `extremes_head`
 }
+
+
+def extremes_head(terms: Sequence[Sequence[int]]) -> int:
+    """How many of the terms of EXTREMES come before the entries of the table: see `opcodes`."""
+    return 1 + 3 * terms[0][0]
 
 
 class Literals(NamedTuple):

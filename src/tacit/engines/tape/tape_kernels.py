@@ -83,6 +83,8 @@ def run_tile(tape, values, r0, n):
             op.largest_linear(values, terms, constants, dst, first, end)
         elif kind == k.LARGEST_PRODUCT:
             op.largest_product(values, terms, dst, first, end)
+        elif kind == k.EXTREMES:
+            op.extremes(values, terms, dst, first, end)
 
 
 @jit(nogil=True)

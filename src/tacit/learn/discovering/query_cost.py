@@ -20,29 +20,21 @@ MARGIN = 1.5  # multiply-adds of the compiler for an entry of a table; measured 
 class CostLimit:
     """Whether a graph can be queried within a number of multiply-adds; without a number, every graph can.
 
-    To compile a graph takes a tenth of a second, so a search is kept below a bound that takes a tenth of a millisecond:
-    the entries of all tables that elimination makes, and a margin. The graph that it ends with is compiled.
+    To compile a graph takes a tenth of a second, so a search is kept below a bound that takes microseconds: the entries
+    of all tables that elimination makes (`Clusters`), and a margin. The graph that it ends with is compiled.
     """
 
     def __init__(self, variables: Network, names: Sequence[str], limit: float | None) -> None:
         self._variables, self._names, self._limit = variables, names, limit
-        self._cards = np.array([len(variables.states(name)) for name in names], dtype=np.float64)
         self._margin = MARGIN
-        square = (len(names), len(names))
-        self._workspace = np.empty(square, dtype=np.bool_), np.empty(square, dtype=np.int32)
 
-    def allows(self, edges: Mask) -> bool:
-        """Whether a graph is certainly cheap enough."""
-        if self._limit is None:
-            return True
-        from tacit.learn.discovering.searches.graph_kernels import elimination_size
-
-        limit = self._limit / self._margin
-        parents, children = np.divmod(np.flatnonzero(edges), len(edges))
-        return bool(elimination_size(parents, children, self._cards, limit, *self._workspace) <= limit)
+    @property
+    def entries(self) -> float:
+        """How many entries the tables of a graph may have for it to be certainly cheap enough."""
+        return np.inf if self._limit is None else self._limit / self._margin
 
     def holds(self, edges: Mask) -> bool:
-        """Whether a graph is cheap enough when it is compiled; if not, `allows` will be stricter."""
+        """Whether a graph is cheap enough when it is compiled; if not, `entries` will be fewer."""
         if self._limit is None:
             return True
         excess = self.cost(edges) / self._limit

@@ -25,6 +25,7 @@ PATIENCE = 100  # steps of tabu search without a better graph
 SAMPLED_ORDERS = 12  # in which each round of a search over orders looks for good sets of parents
 MAX_SAMPLED_ROWS = 50_000  # distinct rows, beyond which "tabu" makes do with those that it has met itself
 PATIENT_ROUNDS, MAX_ROUNDS = 3, 50  # rounds without a better graph, and in all
+PATIENT_LIMITED_ROUNDS = 2  # the same below max_cost
 
 
 class FoundGraph(NamedTuple):
@@ -75,23 +76,22 @@ class Searcher:
         tabu = TabuSearch(scores, self.limits, cost, self._say)
         interrupted = False
         try:
-            self._polished(tabu, table, scores, cost)
+            self._polished(tabu, table, scores)
         except KeyboardInterrupt:
             if not np.isfinite(tabu.best_score):
                 raise
             interrupted = True
         return FoundGraph(tabu.best, _score(scores, tabu.best), tabu.history, interrupted)
 
-    def _polished(self, tabu: TabuSearch, table: CodedTable, scores: FamilyScores, cost: CostLimit) -> None:
-        tabu.run(self.start if cost.allows(self.start) else self.limits.required, PATIENCE)
+    def _polished(self, tabu: TabuSearch, table: CodedTable, scores: FamilyScores) -> None:
+        tabu.run(self.start, PATIENCE)
         orders = OrderSearch(scores, self.limits, self.options.seed)
         many = self.search == "tabu" and table.codes.shape[1] > MAX_SAMPLED_ROWS
+        patience = 1 if many else PATIENT_ROUNDS if self.options.max_cost is None else PATIENT_LIMITED_ROUNDS
         waited = rounds = 0
-        while waited < (1 if many else PATIENT_ROUNDS) and rounds < MAX_ROUNDS:
+        while waited < patience and rounds < MAX_ROUNDS:
             before, rounds = tabu.best_score, rounds + 1
             edges = orders.run(topological_order(tabu.best), 0 if many else SAMPLED_ORDERS, self._say)
-            if not cost.allows(edges):
-                break
             tabu.run(edges, PATIENCE)
             waited = 0 if tabu.best_score > before else waited + 1
 

@@ -196,14 +196,14 @@ class Mixture:
         size = max(1, BLOCK // max(1, points * self.weights.shape[1]))
         return (slice(first, first + size) for first in range(0, count, size))
 
-    def plot(self, x: Any = None, ax: Any = None) -> Any:
-        """Draw the density of each row, with its weighted components, on the axes given, or on new ones.
+    def plot(self, x: Any = None, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw the density of each row on the axes given, or on new ones, of a width such as "3.3in".
 
         See `tacit.plot.density`. It needs matplotlib.
         """
         from tacit.views.densities import density
 
-        return density(self, x, ax)
+        return density(self, x, ax, width)
 
     def to_pandas(self) -> Any:
         """A pandas frame: a row for each row of evidence, with its index; mean, sd and quantiles as columns.

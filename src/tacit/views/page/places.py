@@ -28,7 +28,7 @@ MEASURES = {
     "tests": 4,  # so many tests are shown in a box; of more, only how many hold
 }
 MIN_WIDTH, MAX_WIDTH = 124, 280
-CURVE_WIDTH = 170  # of a box with curves, at least: their words have that length
+CURVE_WIDTH = 176  # of a box with curves, at least: their words have that length
 
 
 def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -> dict[str, Any]:

@@ -101,8 +101,8 @@ def mark(node, changed, is_changed, count):
 
 
 @jit(nogil=True)
-def elimination_size(parents, children, cards, limit, adjacent, near):
-    """The entries of all tables that elimination makes, in the order of weighted min-fill; infinite beyond a limit.
+def min_fill(parents, children, cards, adjacent, near, order):
+    """Write the order of weighted min-fill; the entries of all tables that elimination makes in it.
 
     `adjacent` (nodes, nodes) and `near` (nodes, nodes) are for it to write to: fresh memory would take as long.
     """
@@ -123,10 +123,9 @@ def elimination_size(parents, children, cards, limit, adjacent, near):
             if fill < least or (fill == least and weights[left[i]] < weight):
                 place, least, weight = i, fill, weights[left[i]]
         best = left[place]
+        order[size - count] = best
         left[place : count - 1] = left[place + 1 : count]
         total += weight
-        if total > limit:
-            return np.inf
         changes = 0
         for a in near[best, : degrees[best]]:
             changes = mark(a, changed, is_changed, changes)

@@ -82,7 +82,10 @@ def best_place(order, start, sets, scores, begins, chosen):
     best, place = 0.0, start
 
     seen, passed, mine = before.copy(), 0.0, chosen[column]
-    for i in range(start + 1, len(order)):  # to the right: others lose the column, which gains them
+    gains_nothing = mine == begins[column]  # since no set of parents is better than its own
+    for i in range(
+        start + 1, start + 1 if gains_nothing else len(order)
+    ):  # to the right: others lose it, it gains them
         other = order[i]
         now = chosen[other]
         if now < begins[other + 1] and holds(sets[now], column):

@@ -18,9 +18,11 @@ from tacit.base.floats import Floats
 from tacit.learn.discovering.constraints import Constraints, Mask
 from tacit.learn.discovering.query_cost import CostLimit
 from tacit.learn.discovering.scoring.family_scores import FamilyScores
+from tacit.learn.discovering.searches.clusters import Clusters, Order
 
 MEMORY = 100  # graphs that are tabu
 EQUAL = 1e-9  # a relative difference of scores that is rounding
+MIN_LOSS = 1e-3  # nats, as which less counts when edges are dropped to save costs
 
 
 @dataclass(eq=False)
@@ -73,17 +75,26 @@ class TabuSearch:
     def __init__(
         self, scores: FamilyScores, limits: Constraints, cost: CostLimit, say: Callable[[int, float], None]
     ) -> None:
-        self.scores, self.limits, self._cost, self._say = scores, limits, cost, say
+        self.scores, self.limits, self._limit, self._say = scores, limits, cost.entries, say
         size = len(scores.table.names)
         rng = np.random.default_rng(0)
         self._marks: NDArray[np.uint64] = rng.integers(2**64, size=(size, size), dtype=np.uint64)
-        self._costly: Mask = np.zeros((2, size, size), dtype=bool)  # changes that cost too much behind the best graph
+        self._costly: Mask = np.zeros((2, size, size), dtype=bool)  # changes that were found to cost too much
+        self._cheaper = False  # whether an edge was dropped or turned since
+        self._clusters = Clusters(scores.table.cards.astype(np.float64))
+        self._best_order: Order | None = None
         self.history: list[float] = []
         self.best, self.best_score = np.zeros((size, size), dtype=bool), -np.inf
 
     def run(self, start: Mask, patience: int) -> Mask:
-        """The best graph on the way from a start, until there was none better for so many steps."""
+        """The best graph on the way from a start, until there was none better for so many steps.
+
+        A start that costs too much loses edges first.
+        """
         graph = Graph(self.scores, start | self.limits.required)
+        self._clusters.order = self._best_order
+        self._follow(graph)
+        self._thin(graph)
         tabu = deque([self._mark(graph.edges)], MEMORY)
         self._keep(graph)
         self._costly[:] = False
@@ -100,8 +111,9 @@ class TabuSearch:
         """Keep a graph if it is the best so far."""
         if graph.score <= self.best_score + EQUAL * abs(self.best_score) and np.isfinite(self.best_score):
             return False
-        self.best, self.best_score = graph.edges.copy(), graph.score
-        self._costly[:] = False
+        self.best, self.best_score, self._best_order = graph.edges.copy(), graph.score, self._clusters.order
+        if self._cheaper:  # while edges are only added, what cost too much goes on to do so
+            self._costly[:] = self._cheaper = False
         return True
 
     def _mark(self, edges: Mask) -> np.uint64:
@@ -109,35 +121,41 @@ class TabuSearch:
 
     def _apply(self, graph: Graph, change: Change) -> None:
         parent, child = change.parent, change.child
+        self._cheaper |= bool(graph.edges[parent, child])
         graph.set_edge(parent, child, not graph.edges[parent, child])
         if change.turns:
             graph.set_edge(child, parent, True)
+        self._follow(graph)
+
+    def _follow(self, graph: Graph) -> None:
+        if np.isfinite(self._limit):
+            self._clusters.follow(graph.edges)
+
+    def _thin(self, graph: Graph) -> None:
+        """Drop edges until the graph is cheap enough, or only required ones are left."""
+        while self._clusters.total > self._limit and (graph.edges & ~self.limits.required).any():
+            losses = np.where(self.limits.required, np.inf, np.maximum(-graph.gains, MIN_LOSS))
+            graph.set_edge(*self._clusters.to_drop(graph.edges, losses, self._limit), False)
+            self._follow(graph)
 
     def _best_change(self, graph: Graph, tabu: deque[np.uint64]) -> Change | None:
         """The change to the best graph that is not tabu; of equal ones, the first."""
+        from tacit.learn.discovering.searches.cluster_kernels import next_change, strike_out
         from tacit.learn.discovering.searches.graph_kernels import legal_changes
 
-        edges, before = graph.edges, self._mark(graph.edges)
+        edges, clusters, before = graph.edges, self._clusters, self._mark(graph.edges)
         changes = np.empty((2, *edges.shape))
         legal_changes(edges, graph.gains, self.limits.allowed, self.limits.required, changes)
         changes[self._costly] = -np.inf  # to try them all at every step would take most of the time
-        tolerance = EQUAL * abs(graph.score)
-        while np.isfinite(best := changes.max()):
-            kind, parent, child = np.unravel_index(np.argmax(changes >= best - tolerance), changes.shape)
-            change = Change(int(parent), int(child), bool(kind))
+        tops = changes.max(axis=2)
+        while True:
+            kind, parent, child = next_change(
+                changes, tops, EQUAL * abs(graph.score), edges, self._costly, clusters.places, clusters.cards,
+                clusters.families, clusters.clusters, clusters.sizes, clusters.total, self._limit,
+            )  # fmt: skip
+            if kind < 0:
+                return None
             mark = before ^ self._marks[parent, child] ^ (self._marks[child, parent] if kind else np.uint64(0))
             if mark not in tabu:
-                if self._cost.allows(_after(edges, change)):
-                    return change
-                self._costly[kind, parent, child] = True
-            changes[kind, parent, child] = -np.inf
-        return None
-
-
-def _after(edges: Mask, change: Change) -> Mask:
-    """The edges after a change."""
-    edges = edges.copy()
-    edges[change.parent, change.child] ^= True
-    if change.turns:
-        edges[change.child, change.parent] = True
-    return edges
+                return Change(parent, child, bool(kind))
+            strike_out(changes, tops, kind, parent, child)

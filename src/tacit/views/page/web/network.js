@@ -402,9 +402,11 @@ class NetworkMap {
     part.curves.forEach(({ made, mean, range, note }, j) => {
       const mixture = answer.numbers[i][j];
       made.update();
-      const words = mixture ? numberWords(mixture) : [`= ${plainNumber(numbersIn(evidence[i])[j])}`, ""];
+      const room = part.w - 2 * this.m.pad;
+      const known = () => [`= ${plainNumber(numbersIn(evidence[i])[j])}`, ""];
+      const words = mixture ? numberWordsWithin(mixture, room, this.m.letters) : known();
       setText(mean, words[0]);
-      setText(range, fitted(words[1], part.w - 2 * this.m.pad - textWidth(words[0], this.m.letters) - 6, this.m.letters));
+      setText(range, words[1]);
       setText(note, mixture ? numberSentence(mixture) : `observed ${words[0]}`);
       mean.classList.toggle("known", !mixture);
     });

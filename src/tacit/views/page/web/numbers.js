@@ -8,11 +8,11 @@ function plainNumber(x) {
   return String(x).replace("-", "−");
 }
 
-// A number in as many digits as matter beside a standard deviation.
-function inSteps(x, sd) {
+// A number in as many digits as matter beside a standard deviation, or in fewer.
+function inSteps(x, sd, fewer = 0) {
   if (!Number.isFinite(x)) return "–";
   if (Math.abs(x) >= MOST_PLAIN || (x !== 0 && Math.abs(x) < 1e-4 && !(sd > 1e-3))) return brief(x, 3);
-  const digits = sd > 0 ? Math.max(0, Math.min(8, Math.ceil(-Math.log10(sd)) + 1)) : 3;
+  const digits = sd > 0 ? Math.max(0, Math.min(8, Math.ceil(-Math.log10(sd)) + 1 - fewer)) : 3;
   return x.toFixed(digits).replace(/^-(?=[0.]*$)/, "").replace("-", "−");
 }
 
@@ -21,10 +21,20 @@ function signedIn(x, sd) {
 }
 
 // The mean, and what lies around it: ["mean 62.1", "90%: 48.2 – 77.0"].
-function numberWords(mixture) {
+function numberWords(mixture, fewer = 0) {
   if (!mixture.possible) return ["impossible", ""];
-  const [low, high] = mixture.interval.map((x) => (mixture.counted ? plainNumber(x) : inSteps(x, mixture.sd)));
-  return [`mean ${inSteps(mixture.mean, mixture.sd)}`, `90%: ${low} – ${high}`];
+  const [low, high] = mixture.interval.map((x) => (mixture.counted ? plainNumber(x) : inSteps(x, mixture.sd, fewer)));
+  return [`mean ${inSteps(mixture.mean, mixture.sd, fewer)}`, `90%: ${low} – ${high}`];
+}
+
+// The same side by side in a room, with one digit less if need be; then without "mean", and cut at last.
+function numberWordsWithin(mixture, room, letters) {
+  const gap = 6;
+  const wide = (words) => textWidth(words[0], letters) + gap + textWidth(words[1], letters);
+  const tried = [0, 1].map((fewer) => numberWords(mixture, fewer));
+  tried.push([tried[1][0].replace("mean ", ""), tried[1][1]]);
+  const words = tried.find((own) => wide(own) <= room) ?? tried[2];
+  return [words[0], fitted(words[1], room - gap - textWidth(words[0], letters), letters)];
 }
 
 function numberSentence(mixture) {
