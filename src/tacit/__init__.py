@@ -26,6 +26,7 @@ from tacit.model.factor_graph import FactorGraph
 from tacit.model.rules import Mux, NoisyOr
 from tacit.model.unrolling import unroll
 from tacit.query.answers.answer import ImpossibleEvidenceWarning, ObservedQueryWarning
+from tacit.query.answers.interval import Interval, WideIntervalWarning
 from tacit.query.factor_query import FactorQuery
 from tacit.query.network import Network
 from tacit.query.numbers.intervals import OpenIntervalWarning
@@ -33,6 +34,7 @@ from tacit.query.numbers.mixture import Mixture
 from tacit.query.tac import TAC, compile
 
 if TYPE_CHECKING:
+    from tacit.bounds.querying.bounded_query import BoundedQuery
     from tacit.engines.circuit import Circuit
     from tacit.evidence.read import AmbiguousEvidenceError
     from tacit.evidence.summaries.discretizing import discretize
@@ -55,6 +57,7 @@ __all__ = [
     "AmbiguousColumnError",
     "AmbiguousEvidenceError",
     "AmbiguousRowsWarning",
+    "BoundedQuery",
     "Circuit",
     "CollapsedDensityWarning",
     "ConstantColumnWarning",
@@ -72,6 +75,7 @@ __all__ = [
     "GapWordWarning",
     "Gaussian",
     "ImpossibleEvidenceWarning",
+    "Interval",
     "LogNormal",
     "LostBinsWarning",
     "MissingColumnWarning",
@@ -92,6 +96,7 @@ __all__ = [
     "TooLargeError",
     "UnsetError",
     "UnusedColumnWarning",
+    "WideIntervalWarning",
     "compile",
     "discover",
     "discretize",
@@ -115,6 +120,7 @@ ELSEWHERE = {  # names that are loaded on first use, with their modules
     "Circuit": "tacit.engines.circuit",
     "AmbiguousColumnError": "tacit.evidence.tables.columns",
     "AmbiguousEvidenceError": "tacit.evidence.read",
+    "BoundedQuery": "tacit.bounds.querying.bounded_query",
     "DecisionQuery": "tacit.query.decisions.decision_query",
     "Ensemble": "tacit.query.ensemble",
     "discretize": "tacit.evidence.summaries.discretizing",

@@ -24,13 +24,14 @@ class Factor(NamedTuple):
     """A table of nonnegative numbers over some variables, which lies between two tables.
 
     They are one and the same unless a test chooses the table, row by row: then whatever it chooses lies between them,
-    entry by entry. `testing` is the name of that node.
+    entry by entry. `testing` is the name of that node. `node` is the one whose CPT the table is from.
     """
 
     scope: tuple[str, ...]
     low: Floats
     high: Floats
     testing: str | None = None
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -85,11 +86,11 @@ def _of_node(net: Model, name: str, pruned: Pruned, names: AxisNames) -> list[Fa
     cpt, family = net.cpt(name), (*net.parents(name), name)
     if isinstance(cpt, TestingCPT):
         tables = np.stack(cpt.tables)
-        return [_restricted(family, tables.min(axis=0), tables.max(axis=0), pruned, name)]
+        return [_restricted(family, (tables.min(axis=0), tables.max(axis=0)), pruned, name, name)]
     factors = []
     for indexed in node_factors(net, name, {}, names):
         table = _numbers(net, name, indexed)
-        factors.append(_restricted(indexed.axes, table, table, pruned))
+        factors.append(_restricted(indexed.axes, (table, table), pruned, name))
     return factors
 
 
@@ -102,12 +103,13 @@ def _numbers(net: Model, name: str, indexed: IndexedFactor) -> Floats:
 
 
 def _restricted(
-    scope: tuple[str, ...], low: Floats, high: Floats, pruned: Pruned, testing: str | None = None
+    scope: tuple[str, ...], ends: tuple[Floats, Floats], pruned: Pruned, node: str, testing: str | None = None
 ) -> Factor:
     """A factor over the possible states; variables that have one lose their axis."""
+    low, high = ends
     # auxiliary variables keep all of their states
     states = [pruned.states.get(name, range(card)) for name, card in zip(scope, low.shape, strict=True)]
     kept = [axis for axis, left in enumerate(states) if len(left) > 1]
     shape, place = [len(states[axis]) for axis in kept], np.ix_(*states)
     tables = [table[place].reshape(shape) for table in ([low] if low is high else [low, high])]
-    return Factor(tuple(scope[axis] for axis in kept), tables[0], tables[-1], testing)
+    return Factor(tuple(scope[axis] for axis in kept), tables[0], tables[-1], testing, node)

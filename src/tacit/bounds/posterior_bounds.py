@@ -58,8 +58,8 @@ def _between(pair: Pair, total: Floats) -> tuple[Floats, Floats]:
 
 
 def bounds_of(table: WindowTable, rows: int) -> Bounds:
-    """The bounds of the query's posterior that a window gives; it grows no more then."""
-    table.weigh_boundary()
+    """The bounds of the query's posterior that a window gives."""
+    table = table.weighed()
     low, high, possible = conditionals(table)
     axes = tuple(range(1, low.ndim - 1))
     shape = (len(low), rows)

@@ -36,7 +36,8 @@ class RowNumbers:
     likelihoods
         Of variables with evidence, over their states in the factor list: (states, rows or 1).
     states
-        Of settled variables, the places of their states in the factor list: (rows or 1,).
+        Of settled variables, the places of their states in the factor list: (rows or 1,). Without, as when there are no
+        rows yet, tables are their means over all states.
     selected
         Tables of testing nodes that are better known here than in the factor list, by the places of factors.
     """
@@ -56,7 +57,7 @@ class RowNumbers:
         settled = [axis for axis, name in enumerate(factor.scope) if name in self.surroundings.settled]
         if not settled:
             return known
-        states = [self.states[factor.scope[axis]] for axis in settled]
+        states = [self.states.get(factor.scope[axis]) for axis in settled]
         low = _at(known.low, settled, states)
         return Pair(low, low if known.exact else _at(known.high, settled, states))
 
@@ -88,8 +89,13 @@ def impossible_rows(surroundings: Surroundings, columns: Mapping[str, Column], r
     return impossible
 
 
-def _at(table: Floats, axes: list[int], states: list[NDArray[np.int64]]) -> Floats:
-    """A table at the states of some axes, row by row."""
-    front = np.moveaxis(table, axes, range(len(axes)))
-    rows = np.arange(table.shape[-1]) if table.shape[-1] > 1 else 0
-    return np.asarray(np.moveaxis(front[(*states, ..., rows)], 0, -1))
+def _at(table: Floats, axes: list[int], states: list[NDArray[np.int64] | None]) -> Floats:
+    """A table at the states of some axes, row by row; the mean where there are none."""
+    open_axes = tuple(axis for axis, state in zip(axes, states, strict=True) if state is None)
+    index = [state for state in states if state is not None]
+    table = table.mean(axis=open_axes, keepdims=True)
+    front = np.moveaxis(table, [axis for axis in axes if axis not in open_axes], range(len(index)))
+    if index:
+        rows = np.arange(front.shape[-1]) if front.shape[-1] > 1 else 0
+        front = np.moveaxis(front[(*index, ..., rows)], 0, -1)
+    return front.reshape(*(n for axis, n in enumerate(table.shape[:-1]) if axis not in axes), front.shape[-1])

@@ -39,12 +39,17 @@ class Budget:
 def chosen(typical: RowNumbers, query: str, budget: Budget) -> WindowTable:
     """A window for a variable, with its table for some typical evidence."""
     table = WindowTable(typical, query)
+    grow(table, budget)
+    return table
+
+
+def grow(table: WindowTable, budget: Budget) -> None:
+    """Let a window grow as far as its budget goes."""
     while time.monotonic() < budget.until:
         name = _next(table, budget)
         if name is None:
             break
         table.absorb(name)
-    return table
 
 
 def _next(table: WindowTable, budget: Budget) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
@@ -42,15 +43,16 @@ class WindowTable:
         for name in window.interior[len(self.window.interior) :]:
             self.absorb(name)
 
-    def weigh_boundary(self) -> None:
-        """Multiply the likelihoods of the boundary in, which rule states out: the window grows no more then."""
-        axes = (self.window.query, *self.window.boundary)
-        known = {n: likelihood for n in axes[1:] if (likelihood := self.numbers.likelihood(n)) is not None}
+    def weighed(self) -> Self:
+        """A copy with the likelihoods of the boundary, which rule states out: it must not grow."""
+        weighed, axes = copy(self), (self.window.query, *self.window.boundary)
+        known = {n: own for n in self.window.boundary if (own := self.numbers.likelihood(n)) is not None}
+        for own in known.values():
+            weighed._keep_in_range(Pair(own, own))
         operands = [(Pair(own, own), (name,)) for name, own in known.items()]
-        for pair, _ in operands:
-            self._keep_in_range(pair)
-        self.table = _contracted([(self.table, axes), *operands], axes)
-        self.roundings += len(operands)
+        weighed.table = _contracted([(weighed.table, axes), *operands], axes)
+        weighed.roundings += len(operands)
+        return weighed
 
     def _advance(self, window: Window) -> None:
         name = window.interior[-1]

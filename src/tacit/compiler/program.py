@@ -139,6 +139,15 @@ class Program:
             raise TacitError(ops.extremes.NO_DERIVATIVES)
 
     @property
+    def roundings(self) -> int:
+        """At most so many roundings are between the numbers of tables and rows and an entry of the joint.
+
+        A product that adds to it has one number of each table, and each axis is summed over once.
+        """
+        tables = sum(not operation.inputs for operation in self) + len(self.fixed)
+        return 2 * tables + sum(size - 1 for size in self.sizes.values())
+
+    @property
     def outputs(self) -> int:
         """The number of entries of the joint."""
         return self.size(self.query)

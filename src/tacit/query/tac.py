@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, overload
 
-from tacit.base.errors import TacitError
+from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed
@@ -21,7 +21,7 @@ from tacit.model.elements.variable import Label
 from tacit.model.factor_graph import FactorGraph
 from tacit.query.answers.selection import Selected
 from tacit.query.asking.counterfactual import counterfactual
-from tacit.query.asking.options import CompileOptions
+from tacit.query.asking.options import CompileOptions, Limits, checked_limits
 from tacit.query.factor_query import FactorQuery, compiled_graph
 from tacit.query.filtering import filtered
 from tacit.query.network import Network
@@ -30,6 +30,7 @@ from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.bounds.querying.bounded_query import BoundedQuery
     from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
@@ -75,6 +76,27 @@ def compile(
 
 @overload
 def compile(
+    net: Network | FactorGraph,
+    query: str | Sequence[str] | None,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    per_row: Sequence[str] = ...,
+    would: Sequence[str] = ...,
+    *,
+    within: float,
+    seconds: float = ...,
+) -> TAC | FactorQuery | BoundedQuery: ...
+
+
+@overload
+def compile(
     net: FactorGraph,
     query: str | Sequence[str] | None,
     evidence: Sequence[str] = ...,
@@ -106,7 +128,9 @@ def compile(
     would: Sequence[str] = (),
     *,
     decide: str | None = None,
-) -> TAC | FactorQuery | DecisionQuery:
+    within: float | None = None,
+    seconds: float = 30.0,
+) -> TAC | FactorQuery | DecisionQuery | BoundedQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -151,6 +175,12 @@ def compile(
     decide
         In place of a query, the variable whose state is to be chosen for each row, so that the value nodes of the
         network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
+    within
+        Where the query is too wide for an exact answer: the width of intervals that is narrow enough, such as 0.01, for
+        a `BoundedQuery`, whose intervals certainly hold the posterior. It changes nothing where an exact answer is
+        possible. Without it, what is too wide is a `TooLargeError`.
+    seconds
+        How long to look for narrow intervals at most.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -165,6 +195,7 @@ def compile(
     array([[0.3, 0.7]])
     """
     options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
+    checked_limits(within, seconds)
     if decide is not None:
         from tacit.query.decisions.decision_query import compiled_decision
 
@@ -173,10 +204,18 @@ def compile(
             raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
         return compiled_decision(net, decide, evidence, hard, options)
     if would:
-        return compiled(TAC, *counterfactual(net, query, evidence, hard, would, options))
-    if isinstance(net, FactorGraph):
-        return compiled_graph(net, query, evidence, hard, options)
-    return compiled(TAC, net, query, evidence, hard, options)
+        net, query, evidence, hard, options = counterfactual(net, query, evidence, hard, would, options)
+    try:
+        if isinstance(net, FactorGraph):
+            return compiled_graph(net, query, evidence, hard, options)
+        return compiled(TAC, net, query, evidence, hard, options)
+    except TooLargeError as refusal:
+        if within is None:
+            remedy = "or give within=0.01, for intervals that certainly hold the answer"
+            raise TooLargeError(f"{refusal}; {remedy}") from None
+        from tacit.bounds.querying.bounded_query import bounded
+
+        return bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
 
 
 class TAC(UserQuery):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal, overload
+from typing import Any, Literal, overload
 
 from tacit.base.floats import Floats
 from tacit.evidence.read import EvidenceLike
 from tacit.query.answers.by_variable import Information
 from tacit.query.answers.credible import Credible
+from tacit.query.answers.interval import Interval, LogInterval, exact_interval, exact_log_interval
 from tacit.query.answers.probabilities import (
     Marginals,
     Probabilities,
@@ -16,6 +17,7 @@ from tacit.query.answers.probabilities import (
     wants_labels,
     with_labels,
 )
+from tacit.query.asking.options import checked_limits
 from tacit.query.assignments import Assignment, Labels, Prediction, most_probable, prediction, samples
 from tacit.query.ensembles.base_ensemble import AnyEnsemble
 from tacit.query.marginals import information, marginals, marginals_under
@@ -82,6 +84,54 @@ class UserQuery(Query):
             name: p if isinstance(p, Mixture) else with_labels(p, [net.variable(name)], evidence)
             for name, p in posteriors.items()
         })  # fmt: skip
+
+    exact = True
+
+    def interval(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Interval[Any]:
+        """Ends between which the posterior certainly is: (rows, states) each; here, they are apart by rounding only.
+
+        A query that is too wide for an exact answer gives real intervals: see `BoundedQuery`, and `within` of
+        `tacit.compile`. With `labels`, numbers have the names of states and rows. Tables of testing nodes are taken to
+        be those that the row's tests select in floats.
+
+        >>> import tacit
+        >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
+        >>> sure = tac.interval({"A": 0.8, "C": "lo"})
+        >>> tac.exact, sure.estimate.round(4).tolist(), bool(sure.width[0] < 1e-12)
+        (True, [[0.4692, 0.5308]], True)
+        """
+        labels = wants_labels(labels, OTHER_QUERY)
+        self.require_query("interval")
+        variables = [self.network.variable(name) for name in self.question.query]
+        posterior = self.posterior(evidence)
+        index = index_of(evidence, len(posterior))
+        sure = exact_interval(posterior, self.program.roundings, variables, index)
+        return sure.labelled() if labels else sure
+
+    def marginal_intervals(
+        self, evidence: EvidenceLike | None = None, labels: bool = False
+    ) -> dict[str, Interval[Any]]:
+        """The intervals of all variables that have states, by name: see `interval`."""
+        labels = wants_labels(labels, ALL_VARIABLES)
+        answers = {}
+        for name, posterior in self.marginals(evidence).items():
+            if isinstance(posterior, Mixture):
+                continue
+            variable, index = self.network.variable(name), index_of(evidence, len(posterior))
+            sure = exact_interval(posterior, 2 * self.program.roundings, [variable], index)
+            answers[name] = sure.labelled() if labels else sure
+        return answers
+
+    def log_evidence_interval(self, evidence: EvidenceLike | None = None) -> LogInterval:
+        """Ends between which `log_evidence` certainly is: (rows,) each; here, they are apart by rounding only."""
+        return exact_log_interval(self.log_evidence(evidence), self.program.roundings, self.dtype)
+
+    def refine(
+        self, evidence: EvidenceLike | None = None, seconds: float = 10.0, labels: bool = False
+    ) -> Interval[Any]:
+        """The same as `interval`: there is nothing to refine in an exact answer."""
+        checked_limits(None, seconds)
+        return self.interval(evidence, labels)
 
     @overload
     def credible(

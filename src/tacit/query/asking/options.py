@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -139,6 +139,31 @@ def _given_codes(net: Model, given: Mapping[str, Label] | None) -> tuple[tuple[s
         if name not in known.columns or not known.columns[name].observed.all():
             raise TacitError(f"given[{name!r}] is {label!r}, expected one of its states: {list(net.states(name))}")
     return tuple((name, int(column.states()[0])) for name, column in known.columns.items())
+
+
+class Limits(NamedTuple):
+    """What intervals of a query that is too wide are to be: as narrow as `within`, after at most so many seconds.
+
+    `multiply_adds` is what a step of the elimination of a window may cost, for one row of a batch; work for a single
+    row may cost more.
+    """
+
+    within: float = 0.01
+    seconds: float = 30.0
+    multiply_adds: int = 2**16
+
+
+def checked_limits(within: Any, seconds: Any) -> None:
+    """An error unless a width of intervals, if one is given, is in (0, 1], and a time is positive."""
+    if within is not None and not (_is_number(within) and 0 < within <= 1):
+        problem = f"within is {within!r}, expected a number above 0 and at most 1"
+        raise TacitError(f"{problem}: the width of intervals that is narrow enough, such as 0.01")
+    if not (_is_number(seconds) and seconds > 0):
+        raise TacitError(f"seconds is {seconds!r}, expected a positive number: how long to look for narrow intervals")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def names_of(net: Model, names: Iterable[str] | None, what: str) -> tuple[str, ...]:

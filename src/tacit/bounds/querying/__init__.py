@@ -1,0 +1,1 @@
+"""Queries that are too wide for exact answers, and what they answer."""
