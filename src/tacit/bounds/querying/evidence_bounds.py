@@ -45,17 +45,18 @@ class EvidenceBounds:
 
     def interval(self, columns: Mapping[str, Column], rows: int) -> LogInterval:
         """The interval of rows of evidence. The estimate is its middle."""
-        factors, known, outside = self.bounds.factors, dict[str, Floats](), np.zeros(rows)
+        factors, known, outside, most = self.bounds.factors, dict[str, Floats](), np.zeros(rows), np.zeros(rows)
         for name, column in columns.items():
             likelihoods = column.likelihoods()[list(factors.states[name])]
+            most = most + _log(likelihoods.max(axis=0))
             if name in factors.cards:
                 known[name] = np.broadcast_to(likelihoods.T, (rows, len(likelihoods)))
             else:  # one state is left
-                with np.errstate(divide="ignore"):
-                    outside = outside + np.log(likelihoods[0])
+                outside = outside + _log(likelihoods[0])
         low, high = self.bounds.log_bounds(known)
         slack = self._slack(len(columns), outside)
-        low, high = (end + outside + self.log_scale for end in (low, high))
+        # the probability of joint states is at most 1
+        low, high = low + outside + self.log_scale, np.minimum(high + outside, most) + self.log_scale
         low, high = low - slack, high + slack
         middle = np.where(np.isinf(low), high, (low + np.where(np.isinf(high), low, high)) / 2)
         return LogInterval(low, high, np.clip(middle, low, high))
@@ -71,6 +72,11 @@ def log_scale_slack(graph: FactorGraph) -> float:
     tops = [float(factor.table.max()) for factor in graph.factors]
     logs = [math.log(top) for top in tops if top > 0] + [math.log(len(graph.states(name))) for name in graph]
     return ROUNDING * sum(4 + abs(log) for log in logs)
+
+
+def _log(table: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(table))
 
 
 def _sample(factors: FactorList) -> dict[str, Floats]:
