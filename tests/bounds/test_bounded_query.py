@@ -19,7 +19,7 @@ from tests.strategies import evidence, networks, queries
 ROWS = 3
 REFUSAL = TooLargeError("the query is too wide")
 QUIET = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning", "ignore::tacit.WideIntervalWarning")
-budgets = st.sampled_from([4, 16, 64])
+budgets = st.sampled_from([1, 4, 16, 64])
 
 
 def lowered(net, query, names, hard=(), given=None, multiply_adds=16):

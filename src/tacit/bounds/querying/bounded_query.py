@@ -243,22 +243,22 @@ class BoundedQuery(AskedQuery):
         return BoundedCost(windows, len(cards), str(self.refusal))
 
     def _interval(self, ground: Ground, name: str, known: Evidence, index: Any) -> Interval[Floats]:
-        """The interval of one variable, over all of its states in the network."""
+        """The interval of one variable, over all of its states in the network; NaN where a row is impossible."""
         variable, left = self.network.variable(name), ground.factors.states[name]
         bounds = self._bounds(ground, name, known)
+        columns = {n: column for n, column in known.columns.items() if n in self.evidence}
+        impossible = impossible_rows(ground.factors.states, columns, known.rows)
         whole = []
         for part in bounds:
             array = np.zeros((known.rows, variable.card))
             array[:, list(left)] = part.T
-            array[np.isnan(part[0])] = np.nan
+            array[np.isnan(part[0]) | impossible] = np.nan
             whole.append(array)
         low, high, estimate = whole
         return Interval(low, high, estimate, [variable], index)
 
     def _bounds(self, ground: Ground, name: str, known: Evidence) -> Bounds:
         """The bounds of one variable, over the states that are left of it: (states, rows)."""
-        surroundings = ground.around(name)
-        impossible = impossible_rows(surroundings, known.columns, known.rows)
         if name not in ground.factors.cards:
             answer = np.ones((1, known.rows))
             bounds = Bounds(answer, answer, answer)
@@ -272,7 +272,7 @@ class BoundedQuery(AskedQuery):
             bounds = Bounds(low, high, inside((low + high) / 2, low, high))
         else:
             bounds = self._of_rows(ground, name, known)
-        return Bounds(*(np.where(impossible, np.nan, part) for part in bounds))
+        return bounds
 
     def _of_rows(self, ground: Ground, name: str, known: Evidence) -> Bounds:
         surroundings, window, card = ground.around(name), self._windows.get(name), ground.factors.cards[name]
@@ -282,8 +282,7 @@ class BoundedQuery(AskedQuery):
         largest = max(WindowCost.of(window, ground.factors.cards).states, 1)
         parts = []
         for _, block in blocks(known.columns, known.rows, max(1, ENTRIES_AT_ONCE // largest)):
-            table = WindowTable(numbers_of(surroundings, block.columns, block.rows), name)
-            table.follow(window)
+            table = WindowTable.of(numbers_of(surroundings, block.columns, block.rows), window)
             parts.append(bounds_of(table, block.rows))
         return Bounds(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 

@@ -37,8 +37,17 @@ class Ground:
         return frozenset(self._above(()))
 
     def around(self, name: str) -> Surroundings:
-        """What surrounds a variable: factors of nodes that are neither above it nor above evidence sum to 1."""
-        return self._observed if name in self._above_evidence else self._without_barren((name,))
+        """What surrounds a variable: factors of nodes that are neither above it nor above evidence sum to 1.
+
+        Auxiliary variables of a rule with many parents are where its node is.
+        """
+        node = name if name in self.network else self._rules[name]
+        return self._observed if node in self._above_evidence else self._without_barren((node,))
+
+    @cached_property
+    def _rules(self) -> dict[str, str]:
+        """The node of each variable that occurs in a factor: that of its rule, of an auxiliary one."""
+        return {name: factor.node for factor in self.factors.factors for name in factor.scope}
 
     def _above(self, names: tuple[str, ...]) -> tuple[str, ...]:
         known = (*self.question.evidence, *(name for name, _ in self.question.given))

@@ -83,7 +83,9 @@ class Sharpening:
 
     def _grown(self, name: str, multiply_adds: int, until: float) -> bool:
         """Let the window of a variable grow; whether its box became narrower."""
-        table = self._tables.pop(name, None) or WindowTable(self._numbers(name), name)
+        table = self._tables.pop(name, None)
+        if table is None or table.window.relaxed:
+            table = WindowTable.smallest(self._numbers(name), name, multiply_adds)
         grow(table, Budget(multiply_adds, self._within, until))
         before, self.windows[name] = self.windows.get(name), table.window
         if table.table.high.size <= KEPT:

@@ -1,0 +1,1 @@
+"""Message passing between clusters of variables: sparse tables, join graphs, and kernels."""
