@@ -1,6 +1,6 @@
 """Intervals of queries that are too wide for exact answers: rows a second, how wide they are, and whether they hold.
 
-`python -m bench intervals` writes the page; parts can be named (`rows`, `refined`, `truth`), and then no page is
+`python -m bench interval_rows` writes the page; parts can be named (`rows`, `refined`, `truth`), and then no page is
 written.
 """
 
@@ -21,7 +21,7 @@ from tacit.bounds.querying.bounded_query import BoundedQuery, bounded
 from tacit.query.asking.options import CompileOptions, Limits
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-intervals.md"
-INTRO = """Written by `python -m bench intervals`, on a machine of 2 cores that others were using. A query that is too
+INTRO = """Written by `python -m bench interval_rows`, on a machine of 2 cores that others were using. A query that is too
 wide for an exact answer has an interval for each row ([how](howto/too-wide.md)). Every variable may have evidence: in
 each row, one in ten is observed, and another one in ten has likelihoods, all drawn uniformly. CPTs are drawn uniformly, too
 (Dirichlet distributions of ones). That is hard for intervals: such neighbours say much about each other."""
@@ -33,7 +33,7 @@ FEW = 3  # rows of the wide grid that are answered exactly
 SLACK = 1e-13  # what the exact answers themselves are rounded by
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """A network, what is asked of it, and what an exact answer takes."""
 
