@@ -65,15 +65,15 @@ def bounds(
     >>> import tacit
     >>> net = tacit.examples.kidney_stones()
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
-    >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "large"})
+    >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "small"})
     >>> bounds
     What the probabilities of causation can be
                               0
-    necessity    0.058 to 0.428
-    sufficiency  0.136 to 1.000
-    both         0.043 to 0.312
+    necessity    0.069 to 0.143
+    sufficiency  0.483 to 1.000
+    both         0.064 to 0.133
     >>> bounds.both.low.round(3), bounds.exact
-    (array([0.043]), True)
+    (array([0.064]), True)
     """
     question = Causation.of(net, cause, effect)
     known = question.others(net, rows)
