@@ -50,10 +50,6 @@ OF_EXACT = frozenset(  # what queries with exact answers have, beside methods th
         *("selected", "sensitivity", "to_onnx", "worth"),
     ]
 )
-ANSWERS = (
-    *("interval", "posterior", "marginals", "marginal_intervals", "log_evidence", "log_evidence_interval"),
-    *("refine", "cost"),
-)
 ENTRIES_AT_ONCE = 2**22  # of a window's tables for a block of rows
 
 
@@ -288,9 +284,7 @@ class BoundedQuery(AskedQuery):
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and (hasattr(UserQuery, name) or name in OF_EXACT):
-            remedy = (
-                "it answers interval, posterior, marginals, marginal_intervals, log_evidence_interval, refine and cost"
-            )
+            remedy = "it answers interval, posterior, marginals, log_evidence, their intervals, refine and cost"
             raise NoExactAnswerError(f"{name} needs an exact answer, and this query is too wide for one; {remedy}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
