@@ -32,11 +32,22 @@ class Region:
     beyond: tuple[str, ...]
 
 
+def shortened(surroundings: Surroundings, window: Window, states: int) -> Window:
+    """The part of a window, as it grew, whose boundary has so many joint states at most; its beginning at least."""
+    part = surroundings.start(window.query)
+    for name in window.interior[1:]:
+        larger = surroundings.grown(part, name)
+        if surroundings.size(larger.boundary) > states:
+            break
+        part = larger
+    return part
+
+
 def regions_around(surroundings: Surroundings, window: Window, entries: int) -> tuple[Region, ...]:
     """Regions that share no factors, each of so many joint states at most."""
     taken, regions = set(window.factors), list[Region]()
     for name in window.boundary:
-        factors = _new(surroundings, name, window.factors)
+        factors = () if name in surroundings.kept_out else _new(surroundings, name, window.factors)
         if factors and taken.isdisjoint(factors):
             region = _grown(surroundings, window, factors, taken, entries)
             if region is not None:
@@ -74,10 +85,11 @@ def _region(surroundings: Surroundings, window: Window, factors: tuple[int, ...]
     scope = dict.fromkeys(n for place in factors for n in surroundings.scopes[place])
     own = {*window.factors, *factors}
     outer = [name for name in scope if name in window.boundary]
-    speaks_of = tuple(name for name in outer if own.issuperset(surroundings.places[name]))
-    given = tuple(name for name in outer if name not in speaks_of)
-    beyond = (name for name in scope if name not in outer and not own.issuperset(surroundings.places[name]))
-    return Region(factors, speaks_of, given, tuple(beyond))
+    closed = {n for n in scope if n not in surroundings.kept_out and own.issuperset(surroundings.places[n])}
+    speaks_of = tuple(name for name in outer if name in closed)
+    given = tuple(name for name in outer if name not in closed)
+    beyond = tuple(name for name in scope if name not in outer and name not in closed)
+    return Region(factors, speaks_of, given, beyond)
 
 
 def _fits(surroundings: Surroundings, region: Region, entries: int) -> bool:
