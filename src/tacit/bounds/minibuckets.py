@@ -13,14 +13,13 @@ import numpy as np
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
 from tacit.bounds.minibuckets_cutset import Cutset
-from tacit.bounds.minibuckets_decode import upper_and_start
+from tacit.bounds.minibuckets_decode import first_distributions, upper_bound
 from tacit.bounds.minibuckets_pass import Parameters, forward
 from tacit.bounds.minibuckets_plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
 KEPT = 2**24  # entries of all tables times rows that are kept at once
-SWEEPS = 3  # of coordinate ascent: more gain little
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,8 @@ class MiniBuckets:
 
     `upper` and `lower` may be any parameters that fit the plan and its inequalities (`minibuckets_pass`): the bounds
     are certain with all of them, only closer with some. A lower bound is the better one of two: by mini-buckets, and by
-    a cutset, which is the only one that copes with zeros.
+    a cutset, which is the only one that copes with zeros. For each row, shifts of the upper bound are improved
+    `matches` times, and the distributions of the cutset `sweeps` times.
 
     >>> import tacit
     >>> from tacit.bounds.factor_list import factor_list
@@ -46,6 +46,8 @@ class MiniBuckets:
     upper: Parameters
     lower: Parameters
     cutset: Cutset
+    matches: int = 3  # more of them, and of the sweeps, gain little
+    sweeps: int = 3
 
     @classmethod
     def of(cls, factors: FactorList, size: int) -> MiniBuckets:
@@ -79,14 +81,15 @@ class MiniBuckets:
 
     def _bounds(self, logs: tuple[Floats, ...], rows: int) -> tuple[Floats, Floats]:
         tables = log_tables(self.factors, self.plan, upper=True)
-        above, start = upper_and_start(self.plan, tables, logs, self.upper, self.cutset, rows)
+        above = upper_bound(self.plan, tables, logs, self.upper, self.matches)
         below = forward(self.plan, log_tables(self.factors, self.plan, upper=False), logs, self.lower)
-        high, low = above.result + above.error, below.result - below.error
+        low = below.result - below.error
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
-            value, error = self.cutset.value(own, self.cutset.improved(own, start, SWEEPS))
+            first = first_distributions(self.plan, tables, logs, above, self.cutset, rows)
+            value, error = self.cutset.value(own, self.cutset.improved(own, first, self.sweeps))
             low = np.maximum(low, value - error)
-        return np.where(high == -np.inf, -np.inf, low), high
+        return np.where(above.high == -np.inf, -np.inf, low), above.high
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:
@@ -96,7 +99,7 @@ def first_parameters(plan: Plan, upper: bool) -> Parameters:
         parts = len(bucket.parts)
         rest = 1 / parts if upper else NEGATIVE
         weights += [1 - (parts - 1) * rest, *[rest] * (parts - 1)]
-        shifts.append(np.zeros((parts, *plan.shape(bucket.shared))))
+        shifts.append(np.zeros((parts, *plan.shape(bucket.shared), 1)))
     return Parameters(tuple(weights), tuple(shifts))
 
 

@@ -76,7 +76,7 @@ class Cutset:
             else:
                 with np.errstate(divide="ignore"):
                     tables[number] = np.log(table)[..., None]
-        ones = Parameters((1.0,) * len(plan.parts), tuple(np.zeros((1, 1)) for _ in plan.buckets))
+        ones = Parameters((1.0,) * len(plan.parts), tuple(np.zeros(1) for _ in plan.buckets))
         return cls({name: factors.cards[name] for name in names}, plan, ones, cut, tables)
 
     @property

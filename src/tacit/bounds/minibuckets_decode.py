@@ -1,46 +1,71 @@
-"""Where the distributions of a cutset start: at beliefs, or at states that are probable together.
+"""Upper bounds, whose shifts are improved row by row; and where the distributions of a cutset start.
 
-The derivatives of an upper bound estimate posteriors. Where factors are 0, a product of these distributions would be
-impossible; so states are fixed a few variables at a time, the surest first, and beliefs are computed anew.
+They start at beliefs, the derivatives of an upper bound, which estimate posteriors. Where factors are 0, a product of
+these distributions would be impossible; so states are fixed a few variables at a time, the surest first, and beliefs
+are computed anew.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.bounds.minibuckets_cutset import Cutset, Distributions
-from tacit.bounds.minibuckets_pass import Parameters, Passed, forward, reverse
+from tacit.bounds.minibuckets_pass import Parameters, Passed, forward, matched, reverse
 from tacit.bounds.minibuckets_plan import Plan
 
 ROUNDS = 8  # in which states are fixed
+STEP = 0.5  # of the shifts: all of them change at once, and would go too far
 
 
-def upper_and_start(
-    plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], parameters: Parameters, cutset: Cutset, rows: int
-) -> tuple[Passed, Distributions]:
-    """The upper bounds of some rows, and distributions of their cutset to start from."""
+class Bound(NamedTuple):
+    """The lowest upper bounds found, (rows,), safe against rounding; and the parameters and the pass of the last."""
+
+    high: Floats
+    parameters: Parameters
+    passed: Passed
+
+
+def upper_bound(
+    plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], parameters: Parameters, matches: int
+) -> Bound:
+    """The upper bounds of some rows; `matches` times, their shifts are changed such that beliefs match better."""
+    passed = forward(plan, tables, logs, parameters, keep=True)
+    high = passed.result + passed.error
+    for _ in range(0 if plan.exact else matches):
+        parameters = matched(plan, parameters, reverse(plan, parameters, passed), STEP)
+        passed = forward(plan, tables, logs, parameters, keep=True)
+        high = np.minimum(high, passed.result + passed.error)
+    return Bound(high, parameters, passed)
+
+
+def first_distributions(
+    plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], bound: Bound, cutset: Cutset, rows: int
+) -> Distributions:
+    """The distributions of a cutset to start from."""
     names = list(cutset.cards)
     place = {name: v for v, name in enumerate(plan.order)}
-    logs = list(logs)
-    passed = first = forward(plan, tables, logs, parameters, keep=True)
+    logs, passed = list(logs), bound.passed
     fixed = np.zeros((len(names), rows), dtype=bool)
-    rounds = min(ROUNDS, len(names)) if cutset.zeros else 0
-    beliefs: Distributions = {}
-    for left in range(rounds, -1, -1):
-        derivatives = reverse(plan, parameters, passed).likelihoods
-        beliefs = {name: np.broadcast_to(derivatives[place[name]], (card, rows)) for name, card in cutset.cards.items()}
-        if not left:
-            break
+    for left in range(min(ROUNDS, len(names)) if cutset.zeros else 0, 0, -1):
+        beliefs = _beliefs(plan, bound.parameters, passed, cutset, rows)
         chosen = _surest(np.stack([belief.max(axis=0) for belief in beliefs.values()]), fixed, left)
         for name, own in zip(names, chosen, strict=True):
             logs[place[name]] = _fixed(logs[place[name]], beliefs[name].argmax(axis=0), own)
         fixed |= chosen
-        passed = forward(plan, tables, logs, parameters, keep=True)
-    return first, {name: _distribution(belief) for name, belief in beliefs.items()}
+        passed = forward(plan, tables, logs, bound.parameters, keep=True)
+    beliefs = _beliefs(plan, bound.parameters, passed, cutset, rows)
+    return {name: _distribution(belief) for name, belief in beliefs.items()}
+
+
+def _beliefs(plan: Plan, parameters: Parameters, passed: Passed, cutset: Cutset, rows: int) -> Distributions:
+    place = {name: v for v, name in enumerate(plan.order)}
+    found = reverse(plan, parameters, passed).likelihoods
+    return {name: np.broadcast_to(found[place[name]], (card, rows)) for name, card in cutset.cards.items()}
 
 
 def _surest(certainty: Floats, fixed: NDArray[np.bool_], left: int) -> NDArray[np.bool_]:

@@ -27,7 +27,10 @@ ULPS = 8  # units of rounding that NumPy's exp and log may be off by: they are g
 
 @dataclass(frozen=True)
 class Parameters:
-    """What may be chosen freely: a weight for each mini-bucket, and for each bucket its shifts, (parts, *shared)."""
+    """What may be chosen freely: a weight for each mini-bucket, and for each bucket its shifts.
+
+    These have the shape (parts, *shared, rows), where the last axis may have the length 1, as in all tables.
+    """
 
     weights: tuple[float, ...]
     shifts: tuple[Floats, ...]
@@ -108,8 +111,8 @@ class _Forward:
         table, total = np.zeros((1,) * (own + 1)), abs(weight) * size
         if shift is not None:
             shared = self.plan.buckets[part.scope[0]].shared
-            table = table + self._spread(shift[..., None], shared, part.scope)
-            total = total + np.abs(shift).max()
+            table = table + self._spread(shift, shared, part.scope)
+            total = total + _magnitude(shift)
         for number in part.inputs:
             table = table + self._spread(self.tables[number], self.scopes[number], part.scope)
             total = total + self.sizes[number]
@@ -183,6 +186,20 @@ def reverse(plan: Plan, parameters: Parameters, passed: Passed) -> Derivatives:
         likelihoods.append(measure)
     by_part = tuple(_by_part(plan, weights))
     return Derivatives(by_part, tuple(shifts[::-1]), tuple(likelihoods[::-1]), tuple(tables[:factors]))
+
+
+def matched(plan: Plan, parameters: Parameters, derivatives: Derivatives, step: float) -> Parameters:
+    """Shifts of each row such that parts agree more on what they share, which mostly lowers upper bounds."""
+    shifts = list(parameters.shifts)
+    for v, bucket in enumerate(plan.buckets):
+        if len(bucket.parts) > 1:
+            beliefs = derivatives.shifts[v]
+            weights = np.array([parameters.weights[i] for i in bucket.parts]).reshape(-1, *[1] * (beliefs.ndim - 1))
+            known = (beliefs > 0).all(axis=0)
+            logs = np.log(np.where(known, beliefs, 1.0))
+            change = weights * ((weights * logs).sum(axis=0) - logs)
+            shifts[v] = shifts[v] + step * (change - change.mean(axis=0))
+    return Parameters(parameters.weights, tuple(shifts))
 
 
 def _by_part(plan: Plan, weights: Sequence[Floats]) -> list[Floats]:

@@ -79,7 +79,7 @@ def as_parameters(plan: Plan, numbers: Floats, upper: bool) -> Parameters:
     """The parameters of such numbers: weights have the sum 1, and shifts the sum 0."""
     weights, shifts, taken = list[float](), list[Floats](), 0
     for bucket in plan.buckets:
-        parts, shape = len(bucket.parts), plan.shape(bucket.shared)
+        parts, shape = len(bucket.parts), (*plan.shape(bucket.shared), 1)
         if parts == 1:
             weights.append(1.0)
             shifts.append(np.zeros((1, *shape)))

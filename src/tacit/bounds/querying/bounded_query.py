@@ -15,6 +15,7 @@ from tacit.base.progress import Progress
 from tacit.base.text import plural
 from tacit.bounds.posterior_bounds import Bounds, bounds_of, inside
 from tacit.bounds.querying.bounded_cost import BoundedCost, WindowCost
+from tacit.bounds.querying.evidence_bounds import EvidenceBounds, log_scale_slack
 from tacit.bounds.querying.ground import Ground
 from tacit.bounds.querying.propagation import Box
 from tacit.bounds.querying.sharpening import STEPS, Sharpening
@@ -27,7 +28,7 @@ from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.model.model import Model
 from tacit.query.answers.answer import warn_impossible
-from tacit.query.answers.interval import Interval, warn_wide
+from tacit.query.answers.interval import Interval, LogInterval, warn_wide
 from tacit.query.answers.probabilities import Marginals, index_of, wants_labels, with_labels
 from tacit.query.asking.asked_query import AskedQuery
 from tacit.query.asking.options import (
@@ -49,6 +50,10 @@ OF_EXACT = frozenset(  # what queries with exact answers have, beside methods th
         *("selected", "sensitivity", "to_onnx", "worth"),
     ]
 )
+ANSWERS = (
+    *("interval", "posterior", "marginals", "marginal_intervals", "log_evidence", "log_evidence_interval"),
+    *("refine", "cost"),
+)
 ENTRIES_AT_ONCE = 2**22  # of a window's tables for a block of rows
 
 
@@ -65,6 +70,7 @@ class BoundedQuery(AskedQuery):
     """
 
     exact = False
+    log_scale_slack = 0.0  # what rounding may have done to `log_scale`
 
     def __init__(
         self,
@@ -157,6 +163,25 @@ class BoundedQuery(AskedQuery):
         return Marginals(
             {name: with_labels(own.estimate, [net.variable(name)], evidence) for name, own in sure.items()}
         )
+
+    @cached_property
+    def _evidence_bounds(self) -> EvidenceBounds:
+        """What bounds the probability of evidence; it takes up to `seconds` to make."""
+        scale = self.log_scale, self.log_scale_slack
+        return EvidenceBounds.of(self.network, self.question, self.limits, *scale)
+
+    def log_evidence_interval(self, evidence: EvidenceLike | None = None) -> LogInterval:
+        """Ends between which log p*(evidence) certainly is, and an estimate between them: (rows,) each.
+
+        Of a factor graph, that is the logarithm of the partition function with the evidence. The first call prepares
+        the bounds, for up to `seconds`; they are the same for all evidence.
+        """
+        known = self._read(evidence)
+        return self._evidence_bounds.interval(known.columns, known.rows)
+
+    def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
+        """The estimate of log p*(evidence) for every row: the middle of `log_evidence_interval`."""
+        return self.log_evidence_interval(evidence).estimate
 
     def refine(
         self, evidence: EvidenceLike | None = None, seconds: float = 10.0, labels: bool = False
@@ -263,7 +288,9 @@ class BoundedQuery(AskedQuery):
 
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and (hasattr(UserQuery, name) or name in OF_EXACT):
-            remedy = "it answers interval, posterior, marginals, marginal_intervals, refine and cost"
+            remedy = (
+                "it answers interval, posterior, marginals, marginal_intervals, log_evidence_interval, refine and cost"
+            )
             raise NoExactAnswerError(f"{name} needs an exact answer, and this query is too wide for one; {remedy}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -283,15 +310,19 @@ def bounded(
 ) -> BoundedQuery:
     """A query that is too wide, as the refusal says. The other parameters are those of `tacit.compile`."""
     hidden: Collection[str] = ()
+    log_scale = slack = 0.0
     if isinstance(net, FactorGraph):
-        model, true, _ = conditioned(net)
+        model, true, log_scale = conditioned(net)
         options = CompileOptions(given={**checked_given(options.given), **true})
+        slack = log_scale_slack(net)
         net, hidden = model, frozenset(true)
     asked = checked_query(net, query)
     question = checked_question(net, asked, evidence, hard, options.checked(net))
     for problem in _unsupported(net, question):
         raise TooLargeError(f"{refusal}; within= does not help here: {problem}") from None
-    return BoundedQuery(net, asked, question, limits, refusal, hidden=hidden)
+    compiled = BoundedQuery(net, asked, question, limits, refusal, hidden)
+    compiled.log_scale, compiled.log_scale_slack = log_scale, slack
+    return compiled
 
 
 def _unsupported(net: Model, question: Question) -> list[str]:
