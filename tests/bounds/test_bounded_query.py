@@ -22,10 +22,10 @@ QUIET = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning", "i
 budgets = st.sampled_from([1, 4, 16, 64])
 
 
-def lowered(net, query, names, hard=(), given=None, multiply_adds=16):
+def lowered(net, query, names, hard=(), given=None, multiply_adds=16, seconds=10.0):
     """A query that is taken to be too wide, whose windows are small."""
     options = CompileOptions(given=given, engine="numpy", effort="low")
-    return bounded(net, query, list(names), hard, options, Limits(1e-9, 10.0, multiply_adds), REFUSAL)
+    return bounded(net, query, list(names), hard, options, Limits(1e-9, seconds, multiply_adds), REFUSAL)
 
 
 def holds(sure, truth):
@@ -86,12 +86,12 @@ def test_hard_evidence_indexes_tables(data, multiply_adds):
     assert holds(tac.interval(rows), semantics.posterior(net, query, rows))
 
 
-def wide(side=40):
-    """A grid whose exact answers are out of reach."""
+def wide(side=40, alike=1):
+    """A grid whose exact answers are out of reach; the rows of its tables may be more or less alike."""
     net, random = Network("grid"), np.random.default_rng(0)
     for i, j in itertools.product(range(side), repeat=2):
         above = [f"{i - 1},{j}"] * (i > 0) + [f"{i},{j - 1}"] * (j > 0)
-        net.add(f"{i},{j}", above, cpt=random.dirichlet(np.ones(2), [2] * len(above)))
+        net.add(f"{i},{j}", above, cpt=random.dirichlet(np.full(2, alike), [2] * len(above)))
     return net
 
 
