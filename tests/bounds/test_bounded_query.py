@@ -174,5 +174,5 @@ def test_given_states_that_are_impossible():
     net.add("A", cpt=[0.5, 0.5])
     net.add("B", ["A"], cpt=[[1, 0], [1, 0]])
     net.add("C", cpt=[0.5, 0.5])
-    for name, sure in lowered(net, None, (), given={"B": "false"}).marginal_intervals().items():
-        assert np.isnan(sure.low).all() or name == "C"
+    for sure in lowered(net, None, (), given={"B": "false"}).marginal_intervals().values():
+        assert np.isnan(sure.low).all()
