@@ -4,14 +4,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 import tacit
 from tacit import semantics
 from tacit.bounds.querying.bounded_query import bounded
+from tacit.bounds.querying.chain import _expected
 from tacit.query.asking.options import CompileOptions, Limits
-from tests.bounds.test_bounded_query import lowered
+from tests.bounds.test_bounded_query import lowered, wide
 from tests.helpers import close, tries
-from tests.strategies import evidence, networks, queries
+from tests.strategies import evidence, networks, queries, rngs
 
 ROWS = 3
 
@@ -59,14 +61,14 @@ def test_given_states_count(data):
 
 def test_partition_function():
     graph, random = tacit.FactorGraph(), np.random.default_rng(3)
-    for i in range(9):
+    for i in range(7):
         graph.add(f"{i}", states=3)
         for j in range(i):
             graph.add_factor([f"{j}", f"{i}"], np.exp(random.normal(size=(3, 3)) + 200 * (-1) ** j))
     rows = {"4": [0, 1, None]}
     exact = tacit.compile(graph, None, evidence=["4"]).log_evidence(rows)
-    for multiply_adds in (2**6, 2**21):
-        sure = lowered(graph, None, ["4"], multiply_adds=multiply_adds).log_evidence_interval(rows)
+    for multiply_adds in (2**6, 2**18):
+        sure = lowered(graph, None, ["4"], multiply_adds=multiply_adds, seconds=0.5).log_evidence_interval(rows)
         holds(sure, exact)
     close(sure.estimate, exact, 1e-10)
 
@@ -85,3 +87,23 @@ def test_impossible_evidence():
     tac = lowered(tacit.examples.asia(), "dysp", ["either", "tub"])
     sure = tac.log_evidence_interval({"either": "no", "tub": "yes"})
     assert sure.low == sure.high == sure.estimate == -np.inf
+
+
+def test_windows_predict_findings():
+    tac = lowered(wide(7, alike=5), "6,6", ["4,5", "6,6"], multiply_adds=2**9, seconds=1)
+    assert not tac._evidence_bounds.bounds.plan.exact
+    assert (tac.log_evidence_interval({"4,5": "false"}).width < 1e-9).all()
+
+
+@given(rngs)
+@tries(30)
+def test_expected_likelihoods_between_bounds(rng):
+    card = rng.integers(2, 5)
+    some = rng.dirichlet(np.ones(card))
+    low, high = some * rng.random(card), np.minimum(some * (1 + rng.exponential(size=card)), 1)
+    likelihoods = rng.random(card) * (rng.random(card) < 0.7)
+    ends = _expected(likelihoods[:, None], low[:, None], high[:, None])
+    for sign, end in zip((1, -1), ends, strict=True):
+        best = linprog(sign * likelihoods, A_eq=np.ones((1, card)), b_eq=[1], bounds=list(zip(low, high, strict=True)))
+        close(end[0], sign * best.fun)
+        assert sign * end[0] <= best.fun + 1e-15

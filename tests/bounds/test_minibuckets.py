@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.bounds.minibuckets import MiniBuckets, Parameters
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets, Parameters
 from tests.bounds.factor_lists import factor_lists, likelihoods, log_sums
 from tests.helpers import tries
 from tests.strategies import rngs

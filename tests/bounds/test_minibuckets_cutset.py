@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.bounds.factor_list import Factor, FactorList
-from tacit.bounds.minibuckets import MiniBuckets
-from tacit.bounds.minibuckets_cutset import Cutset
+from tacit.bounds.minibuckets.cutset import Cutset
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets
 from tests.bounds.factor_lists import factor_lists, likelihoods, log_sums
 from tests.helpers import tries
 from tests.strategies import rngs

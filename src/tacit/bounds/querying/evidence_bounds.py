@@ -10,8 +10,9 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList, factor_list
-from tacit.bounds.minibuckets import MiniBuckets
-from tacit.bounds.minibuckets_training import trained
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets
+from tacit.bounds.minibuckets.training import trained
+from tacit.bounds.querying.chain import Chain
 from tacit.compiler.question import Question
 from tacit.evidence.column import Column
 from tacit.model.factor_graph import FactorGraph
@@ -27,43 +28,49 @@ ROUNDING = float(np.finfo(np.float64).eps)
 
 @dataclass(frozen=True)
 class EvidenceBounds:
-    """Bounds of log p*(evidence), with parameters that were trained on made-up evidence.
+    """Bounds of log p*(evidence): by mini-buckets, which are trained on made-up evidence, and by the chain rule.
 
-    `log_scale` is to be added, and may be off by `slack`.
+    `alone` are the bounds without evidence, of what is given. `log_scale` is to be added, and may be off by `slack`.
     """
 
     bounds: MiniBuckets
+    chain: Chain
+    alone: tuple[float, float]
     log_scale: float
     slack: float
 
     @classmethod
     def of(cls, net: Model, question: Question, limits: Limits, log_scale: float, slack: float) -> EvidenceBounds:
-        """The bounds for the evidence of a question. Training ends after the seconds of the limits."""
+        """The bounds for the evidence of a question. They are made within the seconds of the limits."""
+        half = limits._replace(seconds=limits.seconds / 2)
         factors = factor_list(net, replace(question, query=(), every_node=False))
         untrained = MiniBuckets.of(factors, max(LEAST, limits.multiply_adds // OF_STEP))
-        return cls(trained(untrained, _sample(factors), STEPS, limits.seconds), log_scale, slack)
+        bounds = trained(untrained, _sample(factors), STEPS, half.seconds)
+        low, high = bounds.log_bounds({}) if question.given else np.zeros((2, 1))
+        return cls(bounds, Chain.of(net, question, half), (float(low[0]), float(high[0])), log_scale, slack)
 
     def interval(self, columns: Mapping[str, Column], rows: int) -> LogInterval:
         """The interval of rows of evidence. The estimate is its middle."""
         factors, known, outside, most = self.bounds.factors, dict[str, Floats](), np.zeros(rows), np.zeros(rows)
         for name, column in columns.items():
             likelihoods = column.likelihoods()[list(factors.states[name])]
-            most = most + _log(likelihoods.max(axis=0))
+            most = most + _log(likelihoods.max(axis=0))  # the probability of joint states is at most 1
             if name in factors.cards:
                 known[name] = np.broadcast_to(likelihoods.T, (rows, len(likelihoods)))
             else:  # one state is left
                 outside = outside + _log(likelihoods[0])
-        low, high = self.bounds.log_bounds(known)
-        slack = self._slack(len(columns), outside)
-        # the probability of joint states is at most 1
-        low, high = low + outside + self.log_scale, np.minimum(high + outside, most) + self.log_scale
-        low, high = low - slack, high + slack
+        both = [self.bounds.log_bounds(known), self.chain.log_bounds(columns, rows)]
+        both[1] = (both[1][0] + self.alone[0], both[1][1] + self.alone[1])
+        low = np.maximum(both[0][0], both[1][0]) + outside
+        high = np.minimum(np.minimum(both[0][1], both[1][1]) + outside, most)
+        slack = self._slack(len(columns), outside, high)
+        low, high = np.where(high == -np.inf, high, low) + self.log_scale - slack, high + self.log_scale + slack
         middle = np.where(np.isinf(low), high, (low + np.where(np.isinf(high), low, high)) / 2)
         return LogInterval(low, high, np.clip(middle, low, high))
 
-    def _slack(self, columns: int, outside: Floats) -> Floats:
+    def _slack(self, columns: int, outside: Floats, high: Floats) -> Floats:
         """What rounding does to likelihoods that are divided by their sum, and to what is added to the bounds."""
-        size = np.where(np.isinf(outside), 0.0, np.abs(outside)) + abs(self.log_scale)
+        size = sum(np.where(np.isinf(part), 0.0, np.abs(part)) for part in (outside, high)) + abs(self.log_scale)
         return np.asarray(ROUNDING * (8 * columns + 4 * size) + self.slack)
 
 

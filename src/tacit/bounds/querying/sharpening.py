@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tacit.bounds.posterior_bounds import bounds_of
-from tacit.bounds.querying.propagation import Box, sharpened
+from tacit.bounds.querying.boxes import Box, sharpened
 from tacit.bounds.row_numbers import RowNumbers
 from tacit.bounds.window_choice import Budget, grow
 from tacit.bounds.window_table import WindowTable

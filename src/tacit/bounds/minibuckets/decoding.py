@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
-from tacit.bounds.minibuckets_cutset import Cutset, Distributions
-from tacit.bounds.minibuckets_pass import Parameters, Passed, forward, matched, reverse
-from tacit.bounds.minibuckets_plan import Plan
+from tacit.bounds.minibuckets.cutset import Cutset, Distributions
+from tacit.bounds.minibuckets.passes import Parameters, Passed, forward, matched, reverse
+from tacit.bounds.minibuckets.plan import Plan
 
 ROUNDS = 8  # in which states are fixed
 STEP = 0.5  # of the shifts: all of them change at once, and would go too far

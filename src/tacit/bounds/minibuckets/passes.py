@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.base.floats import Floats
-from tacit.bounds.minibuckets_plan import Plan, Scope
+from tacit.bounds.minibuckets.plan import Plan, Scope
 
 ROUNDING = float(np.finfo(np.float64).eps) / 2
 ULPS = 8  # units of rounding that NumPy's exp and log may be off by: they are good to 4 ulp

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets_pass import ROUNDING, ULPS, Derivatives, Parameters, Passed, forward, reverse
-from tacit.bounds.minibuckets_plan import Plan, plan_of
+from tacit.bounds.minibuckets.passes import ROUNDING, ULPS, Derivatives, Parameters, Passed, forward, reverse
+from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 Distributions = dict[str, Floats]  # of the variables of a cutset: (states, rows)
 

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from tacit.base.floats import Floats
-from tacit.bounds.minibuckets import MiniBuckets, log_likelihoods, log_tables
-from tacit.bounds.minibuckets_pass import Derivatives, Parameters, forward, reverse
-from tacit.bounds.minibuckets_plan import Plan
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets, log_likelihoods, log_tables
+from tacit.bounds.minibuckets.passes import Derivatives, Parameters, forward, reverse
+from tacit.bounds.minibuckets.plan import Plan
 
 LEAST, MOST = 1e-4, 1e4  # weights of parts relative to each other
 
@@ -40,6 +39,7 @@ class _Training:
 
     def best(self, steps: int, end: float) -> Parameters:
         """The best parameters found."""
+        from scipy.optimize import minimize  # loaded by those who need it: it takes long
 
         def stop(intermediate_result: object) -> None:
             if time.monotonic() > end:

@@ -12,10 +12,10 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets_cutset import Cutset
-from tacit.bounds.minibuckets_decode import first_distributions, upper_bound
-from tacit.bounds.minibuckets_pass import Parameters, forward
-from tacit.bounds.minibuckets_plan import Plan, plan_of
+from tacit.bounds.minibuckets.cutset import Cutset
+from tacit.bounds.minibuckets.decoding import first_distributions, upper_bound
+from tacit.bounds.minibuckets.passes import Parameters, forward
+from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
@@ -26,7 +26,7 @@ KEPT = 2**24  # entries of all tables times rows that are kept at once
 class MiniBuckets:
     """Bounds of log(sum over all states of the product of factors and likelihoods).
 
-    `upper` and `lower` may be any parameters that fit the plan and its inequalities (`minibuckets_pass`): the bounds
+    `upper` and `lower` may be any parameters that fit the plan and its inequalities (`passes`): the bounds
     are certain with all of them, only closer with some. A lower bound is the better one of two: by mini-buckets, and by
     a cutset, which is the only one that copes with zeros. For each row, shifts of the upper bound are improved
     `matches` times, and the distributions of the cutset `sweeps` times.
