@@ -113,15 +113,13 @@ class Cutset:
             error = error + ROUNDING * factor.rounds * float(np.abs(factor.logs).max(initial=0.0))
         for name, card in self.cards.items():
             used = q[name] > 0
-            logs = np.where(used, likelihoods[name], 0.0) - np.log(np.where(used, q[name], 1.0))
-            outer = outer + (q[name] * logs).sum(axis=0)
-            error = error + ROUNDING * (2 * card + 4 * ULPS) * (
-                np.where(np.isinf(logs), 0.0, np.abs(logs)).max(axis=0) + 1
-            )
+            evidence, entropy = np.where(used, likelihoods[name], 0.0), np.log(np.where(used, q[name], 1.0))
+            outer = outer + (q[name] * (evidence - entropy)).sum(axis=0)
+            size = (_finite(evidence) + _finite(entropy)).max(axis=0) + 1
+            # each is a sum of rounded logarithms; it is added to others, and its distribution is rounded
+            error = error + ROUNDING * (2 * card + 4 * ULPS + len(self.cards)) * size
         passed = forward(self.plan, tables, [likelihoods[name] for name in self.plan.order], self.parameters, keep)
-        # the sum of the parts is rounded, and so is that of each distribution, which weighs all of them
-        terms = ROUNDING * (len(self.cards) + 2)
-        return passed, outer, error + terms * (_finite(outer) + _finite(passed.result))
+        return passed, outer, error + 2 * ROUNDING * _finite(passed.result)
 
     def _ascend(
         self, likelihoods: Mapping[str, Floats], q: Distributions, derivatives: Derivatives, possible: NDArray[np.bool_]
