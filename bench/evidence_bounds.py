@@ -53,8 +53,8 @@ with a state (hard) or with random likelihoods (soft).
 *Untrained*: equal weights, no shifts. *Trained*: weights and shifts trained once, for {SECONDS:g} s, on {SAMPLE} other
 rows. *+ steps*: the same, and for each row three steps of moment matching of the upper bound and of coordinate ascent
 of the lower one: what tacit does. *Tuned*: all parameters trained for {ROW_SECONDS:g} s on that row alone, and ten
-steps, for {TUNED} rows. Figures are medians over {ROWS} rows; those of *first* are over the rows that were tuned. *Kept*
-is the share of what tuning gains over the untrained bounds of these rows that training once, and steps, gain."""
+steps, for {TUNED} rows. Figures are medians over {ROWS} rows; those of *first* are over the rows that were tuned.
+*Kept* is the share of what tuning gains over the untrained bounds of these rows that training once, and steps, gain."""
 
 
 @dataclass(frozen=True)
@@ -173,14 +173,15 @@ def width(factors: FactorList) -> int:
 
 def competition(folder: Path, names: Sequence[str]) -> Section:
     """Networks of the competition, with their own evidence."""
-    columns = ("mini-buckets", "cutset", "upper bound", "gap", "seconds")
+    columns = ("low: mini-buckets", "low", "high", "gap", "seconds")
     section = Section(
         f"2. Networks of the UAI competition, tables of at most {UAI_SIZE} entries",
         "none",
-        ["network", "variables", "bits", "untrained gap", "trained: lower bound by mini-buckets", *columns[1:]],
+        ["network", "variables", "bits", "gap before training", *columns],
         notes=[
             f"One row, the evidence of the file; training takes {SECONDS:g} s. *Bits*: the logarithm of the largest"
-            " table of an exact elimination in the order of min-fill. *Seconds*: of one call with the trained bounds."
+            " table of an exact elimination in the order of min-fill. *Low: mini-buckets*: the lower bound without a"
+            " cutset. Columns but the gap before training are after it. *Seconds*: of one call with the trained bounds."
         ],
     )
     for name in names:

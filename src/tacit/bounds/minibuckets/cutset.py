@@ -100,6 +100,20 @@ class Cutset:
             q = self._ascend(likelihoods, q, reverse(self.plan, self.parameters, passed), possible)
         return q
 
+    def searched(self, likelihoods: Mapping[str, Floats], q: Distributions) -> Distributions:
+        """Distributions that leave one state each: one variable after the other gets the best one, given all others.
+
+        Coordinate ascent cannot do that: where factors are 0, all other states are impossible until the rest changes.
+        """
+        q = dict(q)
+        for name, card in self.cards.items():
+            states = np.eye(card)[:, :, None]
+            shape = (card, q[name].shape[1])
+            options = [q | {name: np.broadcast_to(states[state], shape)} for state in range(card)]
+            best = np.stack([self.value(likelihoods, own)[0] for own in options]).argmax(axis=0)
+            q[name] = np.broadcast_to(np.eye(card)[:, best], shape)
+        return q
+
     def _passed(self, likelihoods: Mapping[str, Floats], q: Distributions, keep: bool) -> tuple[Passed, Floats, Floats]:
         """A forward pass over the rest, what the cutset adds to it, and the rounding of that and of the factors."""
         tables: list[Floats] = []
