@@ -18,6 +18,7 @@ ON_REQUEST = (
     "discovery",
     "drawings",
     "evidence_bounds",
+    "intervals",
     "keel",
     "simulation",
     "structure",
