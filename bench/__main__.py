@@ -12,7 +12,18 @@ NAMES = (
 )
 # fmt: on
 # likewise, but they need another checkout or files from elsewhere, or write no page
-ON_REQUEST = ("against", "counterfactuals", "discovery", "drawings", "keel", "simulation", "structure", "uai")
+ON_REQUEST = (
+    "against",
+    "counterfactuals",
+    "discovery",
+    "drawings",
+    "evidence_bounds",
+    "intervals",
+    "keel",
+    "simulation",
+    "structure",
+    "uai",
+)
 
 
 def main(arguments: list[str]) -> int:

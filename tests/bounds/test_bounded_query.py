@@ -151,3 +151,28 @@ def test_exact_intervals_hold_the_truth(case):
     truth = semantics.posterior(net, query, rows)
     assert holds(sure, truth)
     assert (sure.width[~np.isnan(truth[:, 0])] < 1e-12).all()
+
+
+@given(st.data(), st.sampled_from([">=", "<"]), st.sampled_from([None, 20.0]))
+def test_a_certain_test_selects_a_table(data, test, gamma):
+    """Where the parents of a testing node are known well, its interval is that of one table, not of both."""
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("S", ["A"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2, [0.3, 0.6], test, gamma))
+    net.add("E", ["T"], cpt=[[0.7, 0.3], [0.4, 0.6]])
+    likelihoods = data.draw(st.lists(st.sampled_from([0.05, 0.25, 0.75, 0.95]), min_size=ROWS, max_size=ROWS))
+    rows = {"A": likelihoods, "E": ["true", "false", None]}
+    tac = lowered(net, "T", rows, multiply_adds=1000)
+    sure, truth = tac.interval(rows), semantics.posterior(net, "T", rows)
+    assert holds(sure, truth)
+    assert (sure.width < 1e-9).all()
+
+
+def test_given_states_that_are_impossible():
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("B", ["A"], cpt=[[1, 0], [1, 0]])
+    net.add("C", cpt=[0.5, 0.5])
+    for sure in lowered(net, None, (), given={"B": "false"}).marginal_intervals().values():
+        assert np.isnan(sure.low).all()

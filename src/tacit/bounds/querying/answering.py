@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -15,9 +17,10 @@ from tacit.bounds.estimating import Estimator
 from tacit.bounds.posterior_bounds import Bounds, bounds_of, inside
 from tacit.bounds.querying.boxes import Box
 from tacit.bounds.querying.ground import Ground
+from tacit.bounds.querying.selections import Selections, in_factors
 from tacit.bounds.querying.sharpening import STEPS, Sharpening
 from tacit.bounds.regions import regions_around
-from tacit.bounds.row_numbers import RowNumbers, numbers_of
+from tacit.bounds.row_numbers import Pair, RowNumbers, numbers_of
 from tacit.bounds.window_program import window_program
 from tacit.bounds.window_rows import WindowRows
 from tacit.bounds.window_table import WindowTable
@@ -29,6 +32,7 @@ from tacit.query.asking.options import CompileOptions, Limits
 
 SINGLE_ROW = 64  # times the multiply-adds of a row in a batch are spent on a single one
 ENTRIES_AT_ONCE = 2**22  # of a window's tables for a block of rows
+TESTING = 0.3  # of the time for a row may be spent on its tests
 FEW_ROWS = 2**10  # up to which estimates are made of more than a window
 ESTIMATING = 0.25  # of the time of a search is spent on estimates
 ESTIMATE_WORK = 2**20  # multiply-adds of a row for an estimate
@@ -48,6 +52,7 @@ class Answering:
         self.static = not question.evidence
         self.windows: dict[str, Window] = {}
         self._boxes: Mapping[str, Box] = {}
+        self._selections = Selections(net, question, limits)
         self._programs: dict[str, WindowRows] = {}
         self._choose([name for name in names if self.is_open(name)])
 
@@ -64,7 +69,7 @@ class Answering:
 
     def _choose(self, names: Sequence[str]) -> None:
         until = time.monotonic() + self.limits.seconds * (1 - ESTIMATING)
-        search = self._search(lambda name: RowNumbers(self.ground.around(name)), self.static)
+        search = self._search(self._single(Evidence(1, {}), until) if self.static else self._typical, self.static)
         if len(names) == 1:
             search.one(names[0], until)
         else:
@@ -79,6 +84,25 @@ class Answering:
         """The search for narrow intervals of a single row, or for windows that do for many."""
         most = self.limits.multiply_adds * (SINGLE_ROW if single else 1)
         return Sharpening(numbers, self.limits.within, [*(step for step in STEPS if step < most), most], single)
+
+    def _typical(self, name: str) -> RowNumbers:
+        """Numbers around a variable without evidence: windows that do for it should do for many rows."""
+        return RowNumbers(self.ground.around(name))
+
+    def _single(self, known: Evidence, until: float) -> Callable[[str], RowNumbers]:
+        """The numbers of one row around each variable. Tests are looked into until some time."""
+        selected = self._selected(range(len(self.ground.factors.factors)), known, until)
+        return lambda name: self._numbers(name, known, selected)
+
+    def _selected(self, factors: Iterable[int], known: Evidence, until: float = math.inf) -> dict[int, Pair]:
+        """The tables of testing nodes among some factors, as far as the tests of rows are certain."""
+        names = [self.ground.factors.factors[place].testing for place in factors]
+        tables = self._selections.tables([name for name in names if name is not None], known, until)
+        return in_factors(self.ground.factors, self._selections.network, tables)
+
+    def _numbers(self, name: str, known: Evidence, selected: Mapping[int, Pair]) -> RowNumbers:
+        numbers = numbers_of(self.ground.around(name), known.columns, known.rows)
+        return replace(numbers, selected=selected) if selected else numbers
 
     @cached_property
     def _estimator(self) -> Estimator:
@@ -120,7 +144,8 @@ class Answering:
 
     def refined(self, name: str, columns: Mapping[str, Column], until: float) -> Box | None:
         """The box of a variable in a single row, made until some time; None if the row is impossible."""
-        search = self._search(lambda other: numbers_of(self.ground.around(other), columns, 1), True)
+        now = time.monotonic()
+        search = self._search(self._single(Evidence(1, columns), now + (until - now) * TESTING), True)
         search.one(name, until)
         return None if search.impossible else search.boxes.get(name)
 
@@ -134,12 +159,14 @@ class Answering:
         if window is None or not known.rows:  # there was no time to choose one
             ends = np.repeat([[0.0], [1.0], [1 / card]], card * known.rows, axis=1)
             return Bounds(*ends.reshape(3, card, known.rows))
-        if len(self.windows) == 1 and not window.relaxed:
+        testing = any(self.ground.factors.factors[place].testing for place in window.factors)
+        if len(self.windows) == 1 and not window.relaxed and not testing:
             return self._program(window).bounds(known.columns, known.rows)
         surroundings, parts = self.ground.around(name), []
         states = surroundings.size({window.query, *window.boundary})
         for _, block in blocks(known.columns, known.rows, max(1, ENTRIES_AT_ONCE // states)):
-            table = WindowTable.of(numbers_of(surroundings, block.columns, block.rows), window)
+            selected = self._selected(window.factors, block) if testing else {}
+            table = WindowTable.of(self._numbers(name, block, selected), window)
             parts.append(bounds_of(table, block.rows))
         return Bounds(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 

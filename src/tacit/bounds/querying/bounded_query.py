@@ -218,7 +218,7 @@ class BoundedQuery(AskedQuery):
         """The interval of a variable over all of its states in the network; NaN where a row is impossible."""
         variable, states = self.network.variable(name), answering.ground.factors.states
         columns = {n: column for n, column in known.columns.items() if n in self.evidence}
-        impossible = impossible_rows(states, columns, known.rows)
+        impossible = impossible_rows(states, columns, known.rows) | answering.ground.ruled_out
         whole = []
         for part in bounds:
             array = np.zeros((known.rows, variable.card))

@@ -23,6 +23,11 @@ class Ground:
         return factor_list(self.network, self.question)
 
     @cached_property
+    def ruled_out(self) -> bool:
+        """Whether what is given is impossible, as a factor without any possible state tells."""
+        return any(not factor.high.any() for factor in self.factors.factors)
+
+    @cached_property
     def settled(self) -> frozenset[str]:
         """The variables that have a state in every row."""
         return frozenset((*self.question.hard, *self.question.do))
