@@ -17,6 +17,7 @@ ON_REQUEST = (
     "counterfactuals",
     "discovery",
     "drawings",
+    "evidence_bounds",
     "intervals",
     "keel",
     "simulation",
