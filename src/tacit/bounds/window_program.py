@@ -32,9 +32,7 @@ from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.model.model import Model
 
 SIDES = ("low", "high")
-# Joint states of a boundary, and of a region: compiled within seconds, and 100,000 rows a second on two cores. Larger
-# regions gain less than a larger window.
-STATES, ENTRIES = 2**12, 2**8
+STATES = 2**12  # of a boundary: a program compiled within seconds, for 100,000 rows a second on two cores
 
 
 @dataclass(frozen=True)
@@ -81,12 +79,12 @@ def window_program(
 
 
 def program_for_rows(
-    surroundings: Surroundings, window: Window, dtype: str = "float64", effort: str = "auto"
+    surroundings: Surroundings, window: Window, entries: int, dtype: str = "float64", effort: str = "auto"
 ) -> WindowProgram:
-    """A program for many rows: of as much of a window as that allows, and of regions around it."""
+    """A program for many rows: of as much of a window as that allows, and of regions of so many entries around it."""
     surroundings = replace(surroundings, relaxed=window.relaxed)
     part = shortened(surroundings, window, STATES)
-    return window_program(surroundings, part, regions_around(surroundings, part, ENTRIES), dtype, effort)
+    return window_program(surroundings, part, regions_around(surroundings, part, entries), dtype, effort)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from tacit.bounds.querying.boxes import Box
 from tacit.bounds.querying.ground import Ground
 from tacit.bounds.querying.selections import Selections, in_factors
 from tacit.bounds.querying.sharpening import STEPS, Sharpening
-from tacit.bounds.regions import regions_around
 from tacit.bounds.row_numbers import Pair, RowNumbers, numbers_of
-from tacit.bounds.window_program import window_program
+from tacit.bounds.window_program import program_for_rows
 from tacit.bounds.window_rows import WindowRows
 from tacit.bounds.window_table import WindowTable
 from tacit.bounds.windows import Window
@@ -38,7 +37,7 @@ FEW_ROWS = 2**10  # up to which estimates are made of more than a window
 REFINED_ROWS = 2**12  # whose best intervals are kept
 ESTIMATING = 0.25  # of the time of a search is spent on estimates
 ESTIMATE_WORK = 2**20  # multiply-adds of a row for an estimate
-REGION = 2**6  # the share of a window's multiply-adds that a region beyond it may have states
+REGION = 2**8  # the share of a window's multiply-adds that a region beyond it may have states
 
 
 class Answering:
@@ -184,7 +183,7 @@ class Answering:
             ends = np.repeat([[0.0], [1.0], [1 / card]], card * known.rows, axis=1)
             return Bounds(*ends.reshape(3, card, known.rows))
         testing = any(self.ground.factors.factors[place].testing for place in window.factors)
-        if len(self.windows) == 1 and not window.relaxed and not testing:
+        if len(self.windows) == 1 and not testing:
             return self._program(window).bounds(known.columns, known.rows)
         surroundings, parts = self.ground.around(name), []
         states = surroundings.size({window.query, *window.boundary})
@@ -198,7 +197,7 @@ class Answering:
         """The window and what regions beyond it say, compiled on first use, for many rows."""
         if window.query not in self._programs:
             how, surroundings = self._options, self.ground.around(window.query)
-            regions = regions_around(surroundings, window, max(1, self.limits.multiply_adds // REGION))
-            program = window_program(surroundings, window, regions, how.dtype, how.effort)
+            entries = max(1, self.limits.multiply_adds // REGION)
+            program = program_for_rows(surroundings, window, entries, how.dtype, how.effort)
             self._programs[window.query] = WindowRows(self.ground.factors, program, how.engine, how.dtype, how.threads)
         return self._programs[window.query]

@@ -98,7 +98,7 @@ class BoundedQuery(AskedQuery):
         """
         labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("interval")
-        known = self._read(evidence)
+        known = self._read(evidence, lazily=True)
         sure = self._interval(known, index_of(evidence, known.rows))
         return sure.labelled() if labels else sure
 
