@@ -32,7 +32,6 @@ from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.model.model import Model
 
 SIDES = ("low", "high")
-STATES = 2**12  # of a boundary: a program compiled within seconds, for 100,000 rows a second on two cores
 
 
 @dataclass(frozen=True)
@@ -79,11 +78,16 @@ def window_program(
 
 
 def program_for_rows(
-    surroundings: Surroundings, window: Window, entries: int, dtype: str = "float64", effort: str = "auto"
+    surroundings: Surroundings,
+    window: Window,
+    states: int,
+    entries: int,
+    dtype: str = "float64",
+    effort: str = "auto",
 ) -> WindowProgram:
-    """A program for many rows: of as much of a window as that allows, and of regions of so many entries around it."""
+    """A program for rows: of a window, if its boundary has so many joint states, and of regions of so many entries."""
     surroundings = replace(surroundings, relaxed=window.relaxed)
-    part = shortened(surroundings, window, STATES)
+    part = shortened(surroundings, window, states)
     return window_program(surroundings, part, regions_around(surroundings, part, entries), dtype, effort)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tacit.base import pickling
+from tacit.base.errors import TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.lru import LRUCache
 from tacit.bounds.estimating import Estimator
@@ -37,6 +39,9 @@ FEW_ROWS = 2**10  # up to which estimates are made of more than a window
 REFINED_ROWS = 2**12  # whose best intervals are kept
 ESTIMATING = 0.25  # of the time of a search is spent on estimates
 ESTIMATE_WORK = 2**20  # multiply-adds of a row for an estimate
+# Joint states of a boundary, tried in turn: a program compiled within seconds, for 100,000 rows a second on two cores,
+# and short ones.
+SIZES = (2**12, 2**8, 2**4)
 REGION = 2**8  # the share of a window's multiply-adds that a region beyond it may have states
 
 
@@ -194,10 +199,18 @@ class Answering:
         return Bounds(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
 
     def _program(self, window: Window) -> WindowRows:
-        """The window and what regions beyond it say, compiled on first use, for many rows."""
+        """The window and what regions beyond it say, compiled on first use, for many rows; smaller where refused."""
         if window.query not in self._programs:
-            how, surroundings = self._options, self.ground.around(window.query)
-            entries = max(1, self.limits.multiply_adds // REGION)
-            program = program_for_rows(surroundings, window, entries, how.dtype, how.effort)
-            self._programs[window.query] = WindowRows(self.ground.factors, program, how.engine, how.dtype, how.threads)
+            for states in SIZES:
+                with suppress(TooLargeError):  # code for GPUs is short
+                    self._programs[window.query] = self._program_of(window, states)
+                    break
+            else:
+                self._programs[window.query] = self._program_of(window, 1)
         return self._programs[window.query]
+
+    def _program_of(self, window: Window, states: int) -> WindowRows:
+        how, entries = self._options, max(1, min(states // 4, self.limits.multiply_adds // REGION))
+        surroundings = self.ground.around(window.query)
+        program = program_for_rows(surroundings, window, states, entries, how.dtype, how.effort)
+        return WindowRows(self.ground.factors, program, how.engine, how.dtype, how.threads)
