@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets.cutset import Cutset
+from tacit.bounds.minibuckets.cutset import Cutset, Distributions
 from tacit.bounds.minibuckets.decoding import first_distributions, upper_bound
 from tacit.bounds.minibuckets.passes import Parameters, forward
 from tacit.bounds.minibuckets.plan import Plan, plan_of
@@ -87,12 +87,15 @@ class MiniBuckets:
         low = below.result - below.error
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
-            first = first_distributions(self.plan, tables, logs, above, self.cutset, rows)
-            if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
-                first = self.cutset.searched(own, first)
-            value, error = self.cutset.value(own, self.cutset.improved(own, first, self.sweeps))
-            low = np.maximum(low, value - error)
+            for first in first_distributions(self.plan, tables, logs, above, self.cutset, rows):
+                low = np.maximum(low, self._by_cutset(own, first))
         return np.where(above.high == -np.inf, -np.inf, low), above.high
+
+    def _by_cutset(self, logs: Mapping[str, Floats], first: Distributions) -> Floats:
+        if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
+            first = self.cutset.searched(logs, first)
+        value, error = self.cutset.value(logs, self.cutset.improved(logs, first, self.sweeps))
+        return value - error
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:
