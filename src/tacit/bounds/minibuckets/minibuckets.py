@@ -18,6 +18,7 @@ from tacit.bounds.minibuckets.passes import Parameters, forward
 from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
+SMALLEST = 16  # entries of a table
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
 MAX_TRIED = 128  # states of a cutset up to which all are tried, where factors have zeros
 KEPT = 2**24  # entries of all tables times rows that are kept at once
@@ -51,9 +52,16 @@ class MiniBuckets:
     sweeps: int = 3
 
     @classmethod
-    def of(cls, factors: FactorList, size: int) -> MiniBuckets:
-        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for."""
-        plan = plan_of(factors.cards, [factor.scope for factor in factors.factors], size)
+    def of(cls, factors: FactorList, size: int, total: float = np.inf) -> MiniBuckets:
+        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for.
+
+        They are smaller, down to `SMALLEST`, where all tables together would have more than `total` entries.
+        """
+        scopes = [factor.scope for factor in factors.factors]
+        plan = plan_of(factors.cards, scopes, size)
+        while plan.entries > total and size > SMALLEST:
+            size = max(size // 2, SMALLEST)
+            plan = plan_of(factors.cards, scopes, size, plan.order)
         upper, lower = (first_parameters(plan, upper) for upper in (True, False))
         return cls(factors, plan, upper, lower, Cutset.of(factors, plan.largest if plan.exact else size))
 
