@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -55,11 +55,13 @@ class RowNumbers:
             low = factor.low[..., None]
             known = Pair(low, low if factor.low is factor.high else factor.high[..., None])
         settled = [axis for axis, name in enumerate(factor.scope) if name in self.surroundings.settled]
-        if not settled:
-            return known
-        states = [self.states.get(factor.scope[axis]) for axis in settled]
-        low = _at(known.low, settled, states)
-        return Pair(low, low if known.exact else _at(known.high, settled, states))
+        if settled:
+            states = [self.states.get(factor.scope[axis]) for axis in settled]
+            low = _at(known.low, settled, states)
+            known = Pair(low, low if known.exact else _at(known.high, settled, states))
+        without = self.surroundings.left_out.get(place, ())
+        scope = [name for name in factor.scope if name not in self.surroundings.settled]
+        return relaxed(known, [axis for axis, name in enumerate(scope) if name in without]) if without else known
 
     def likelihood(self, name: str) -> Floats | None:
         """The likelihoods of an open variable; None without evidence."""
@@ -80,13 +82,23 @@ def numbers_of(surroundings: Surroundings, columns: Mapping[str, Column], rows: 
     return RowNumbers(surroundings, rows, likelihoods, codes)
 
 
-def impossible_rows(surroundings: Surroundings, columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
-    """The rows whose evidence rules out all states of a variable that the network leaves: (rows,)."""
+def impossible_rows(states: Mapping[str, Sequence[int]], columns: Mapping[str, Column], rows: int) -> NDArray[np.bool_]:
+    """The rows whose evidence rules out all `states` that the network leaves a variable: (rows,)."""
     impossible = np.zeros(rows, dtype=np.bool_)
-    for name, left in surroundings.factors.states.items():
-        if name in columns:
-            impossible |= (columns[name].likelihoods()[list(left)] == 0).all(axis=0)
+    for name, column in columns.items():
+        if len(states.get(name, ())) < column.variable.card and name in states:
+            impossible |= (column.likelihoods()[list(states[name])] == 0).all(axis=0)
     return impossible
+
+
+def relaxed(pair: Pair, axes: list[int]) -> Pair:
+    """What a table lies between whatever the states of some axes are, if it may be scaled for each of them."""
+    kept = tuple(axis for axis in range(pair.high.ndim - 1) if axis not in axes)
+    scale = pair.high.max(axis=kept, keepdims=True)
+    low = np.divide(pair.low, scale, out=np.full_like(pair.low, np.inf), where=scale > 0)
+    high = np.divide(pair.high, scale, out=np.zeros_like(pair.high), where=scale > 0)
+    least = low.min(axis=tuple(axes))
+    return Pair(np.where(np.isfinite(least), least, 0.0), high.max(axis=tuple(axes)))
 
 
 def _at(table: Floats, axes: list[int], states: list[NDArray[np.int64] | None]) -> Floats:

@@ -38,7 +38,7 @@ class Budget:
 
 def chosen(typical: RowNumbers, query: str, budget: Budget) -> WindowTable:
     """A window for a variable, with its table for some typical evidence."""
-    table = WindowTable(typical, query)
+    table = WindowTable.smallest(typical, query, budget.multiply_adds)
     grow(table, budget)
     return table
 
@@ -55,7 +55,8 @@ def grow(table: WindowTable, budget: Budget) -> None:
 def _next(table: WindowTable, budget: Budget) -> str | None:
     """The variable of the boundary to absorb next; None if there is none to absorb, or no need."""
     window, surroundings = table.window, table.surroundings
-    affordable = [n for n in window.boundary if surroundings.cost(window, n) <= budget.multiply_adds]
+    possible_next = [n for n in window.boundary if n not in surroundings.kept_out]
+    affordable = [n for n in possible_next if surroundings.cost(window, n) <= budget.multiply_adds]
     before = surroundings.size(window.boundary)
     growth = {name: math.log2(surroundings.growth(window, name) / before) for name in affordable}
     free = [name for name in affordable if growth[name] <= 0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,7 +27,7 @@ class WindowTable:
 
     def __init__(self, numbers: RowNumbers, query: str) -> None:
         self.numbers, self.surroundings = numbers, numbers.surroundings
-        self.window = Window(query, (), (query,), ())
+        self.window = Window(query, (), (query,), (), self.surroundings.relaxed)
         ones = np.ones((self.surroundings.factors.cards[query], 1))
         self.table = Pair(ones, ones)
         self.roundings = 0  # on the longest path from a number of the network to one of the table
@@ -38,10 +39,20 @@ class WindowTable:
         """Let a variable of the boundary into the interior: multiply its factors in, and sum it out."""
         self._advance(self.surroundings.grown(self.window, name))
 
-    def follow(self, window: Window) -> None:
-        """Let the interior of a larger window in."""
-        for name in window.interior[len(self.window.interior) :]:
-            self.absorb(name)
+    @classmethod
+    def of(cls, numbers: RowNumbers, window: Window) -> Self:
+        """The table of a window that was chosen before."""
+        relaxed = replace(numbers, surroundings=replace(numbers.surroundings, relaxed=window.relaxed))
+        table = cls(relaxed if window.relaxed else numbers, window.query)
+        for name in window.interior[1:]:
+            table.absorb(name)
+        return table
+
+    @classmethod
+    def smallest(cls, numbers: RowNumbers, query: str, most: int) -> Self:
+        """The table of the smallest window around a variable; factors are relaxed where it would be too large."""
+        surroundings = numbers.surroundings.small_enough(query, most)
+        return cls(replace(numbers, surroundings=surroundings), query)
 
     def weighed(self) -> Self:
         """A copy with the likelihoods of the boundary, which rule states out: it must not grow."""
@@ -69,7 +80,7 @@ class WindowTable:
         self.table = _contracted([(self.table, before), *operands], after)
         card = self.surroundings.factors.cards[name] if name != window.query else 1
         self._ceiling += math.log2(card)
-        self.roundings += len(operands) + card - 1
+        self.roundings += 3 * len(operands) + card - 1  # a relaxed table has two behind it
         self.window = window
 
     def _keep_in_range(self, factor: Pair) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from tacit.bounds.factor_list import FactorList
@@ -22,12 +22,14 @@ class Window:
 
     `interior` has the variables all of whose factors are in the window: the query, then the others in the order in
     which they are summed out. `boundary` has the other ones; variables with a state in every row are in neither.
+    Factors that are too large are `relaxed`: some of their variables, which are named, may have any state.
     """
 
     query: str
     interior: tuple[str, ...]
     boundary: tuple[str, ...]
     factors: tuple[int, ...]
+    relaxed: tuple[tuple[int, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -35,17 +37,33 @@ class Surroundings:
     """Where windows grow: the factors of a question, some of which may not count, and what each row knows for sure.
 
     `settled` variables have a state in every row, which cuts all ties that go through them. `barren` factors sum to 1
-    over a variable that nothing else tells about, and are left out.
+    over a variable that nothing else tells about, and are left out. Of factors that are `relaxed`, some variables are
+    left out: whatever their states are, the factor is between its extremes over them, up to a scale. They are never
+    summed out, since the scale is different in each of these states.
     """
 
     factors: FactorList
     settled: frozenset[str] = frozenset()
     barren: frozenset[int] = frozenset()
+    relaxed: tuple[tuple[int, tuple[str, ...]], ...] = ()
+
+    @cached_property
+    def left_out(self) -> Mapping[int, tuple[str, ...]]:
+        """The variables that each relaxed factor is without."""
+        return dict(self.relaxed)
+
+    @cached_property
+    def kept_out(self) -> frozenset[str]:
+        """The variables that some factor is without: none of them can be in the interior of a window."""
+        return frozenset(name for _, names in self.relaxed for name in names)
 
     @cached_property
     def scopes(self) -> tuple[tuple[str, ...], ...]:
         """The variables of each factor whose states are open."""
-        return tuple(tuple(n for n in factor.scope if n not in self.settled) for factor in self.factors.factors)
+        return tuple(
+            tuple(n for n in factor.scope if n not in self.settled and n not in self.left_out.get(place, ()))
+            for place, factor in enumerate(self.factors.factors)
+        )
 
     @cached_property
     def places(self) -> Mapping[str, tuple[int, ...]]:
@@ -68,7 +86,17 @@ class Surroundings:
 
     def start(self, query: str) -> Window:
         """The smallest window around a variable."""
-        return self._absorbed(Window(query, (), (query,), ()), query)
+        return self._absorbed(Window(query, (), (query,), (), self.relaxed), query)
+
+    def small_enough(self, query: str, most: int) -> Surroundings:
+        """These, with factors of a variable relaxed so far that its smallest window has a table of so many entries."""
+        relaxed = self
+        names = sorted(set(self.start(query).boundary), key=lambda n: (-len(self.places[n]), n))
+        while names and relaxed.size({query, *names}) > most:
+            name = names.pop()  # what has few factors is easily left out
+            own = {i: (*relaxed.left_out.get(i, ()), name) for i in self.places[query] if name in self.scopes[i]}
+            relaxed = replace(self, relaxed=tuple(sorted({**relaxed.left_out, **own}.items())))
+        return relaxed
 
     def grown(self, window: Window, name: str) -> Window:
         """A window whose interior has a variable of the boundary, too, with all its factors."""
@@ -95,4 +123,4 @@ class Surroundings:
         known, inside = {*window.factors, *new}, {*boundary, *interior}
         beside = {place for n in boundary for place in self.places[n]} - known
         new += sorted(place for place in beside & self.excluding if inside.issuperset(self.scopes[place]))
-        return Window(window.query, interior, tuple(boundary), (*window.factors, *new))
+        return Window(window.query, interior, tuple(boundary), (*window.factors, *new), self.relaxed)

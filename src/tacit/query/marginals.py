@@ -15,6 +15,7 @@ from tacit.base.floats import Floats, divide
 from tacit.base.progress import Progress
 from tacit.base.text import large
 from tacit.compiler.question import Question
+from tacit.engines.arrays.by_tables import has_posteriors, posteriors
 from tacit.engines.engine import Engine, Sweep
 from tacit.engines.results import Array
 from tacit.evidence.column import Column, Evidence, blocks
@@ -29,6 +30,7 @@ from tacit.query.query import Query
 from tacit.query.under_draws import UnderDraws
 
 WORTH_COMPILING = 2e8  # multiply-adds of all rows from which a program for their kind of evidence is tried
+WORTH_DERIVING = 2**18  # multiply-adds done once from which a program without likelihoods is looked at
 MIN_SPEEDUP = 2  # for it to be taken
 HEADROOM = 64  # powers of two by which sums and derivatives may exceed the seeds of a backward pass
 MAX_SWEEPS = 1024  # joint states of several query variables up to which each has a backward pass of its own
@@ -46,6 +48,8 @@ def marginals(query: Query, evidence: EvidenceLike | None) -> dict[str, Any]:
 def marginals_and_weights(query: Query, evidence: EvidenceLike | None) -> tuple[dict[str, Any], dict[str, Floats]]:
     """The same, and of continuous variables, the posteriors (rows, components) of their parents' joint states."""
     known = query.read(evidence)
+    if (of_given := _of_what_is_given(query)) is not None:
+        return dict(of_given), {}
     rows = distinct(known)
     companion = companion_for(query, replace(query.question, query=()), rows.known)
     engine = companion.engine().runner(rows.known.rows, Sweep.HELD)
@@ -67,6 +71,25 @@ def marginals_and_weights(query: Query, evidence: EvidenceLike | None) -> tuple[
             if not (isinstance(column, DensityColumn) and column.knows(asked)):
                 answers[asked] = mixture(density, variable, [asked], posterior, column, index)
     return answers, weights
+
+
+def _of_what_is_given(query: Query) -> dict[str, Floats] | None:
+    """The posteriors from a large program without likelihoods; None where it cannot tell, or evidence is taken."""
+    program = query.program
+    if any(program.batched) or query.network.continuous or program.cost.static_multiply_adds < WORTH_DERIVING:
+        return None
+    asked = query.companion(replace(query.question, query=())) if query.question.query else query
+    cards = {name: query.network.variable(name).card for name in query.variables}
+    given = dict(query.question.given)
+    sure = {name: given.get(name, 0) for name, card in cards.items() if card == 1 or name in given}
+    open_cards = {name: card for name, card in cards.items() if name not in sure}
+    if not has_posteriors(asked.program, open_cards):
+        return None
+    found = posteriors(asked.program, *asked.numbers(), open_cards, no_pause)
+    if found is None:
+        return None
+    found |= {name: np.eye(cards[name])[state] for name, state in sure.items()}
+    return {name: found[name][None].astype(query.dtype) for name in query.variables}
 
 
 def marginals_under(under: UnderDraws[Query], evidence: EvidenceLike | None) -> dict[str, Floats]:

@@ -23,6 +23,11 @@ class Ground:
         return factor_list(self.network, self.question)
 
     @cached_property
+    def ruled_out(self) -> bool:
+        """Whether what is given is impossible, as a factor without any possible state tells."""
+        return any(not factor.high.any() for factor in self.factors.factors)
+
+    @cached_property
     def settled(self) -> frozenset[str]:
         """The variables that have a state in every row."""
         return frozenset((*self.question.hard, *self.question.do))
@@ -37,8 +42,17 @@ class Ground:
         return frozenset(self._above(()))
 
     def around(self, name: str) -> Surroundings:
-        """What surrounds a variable: factors of nodes that are neither above it nor above evidence sum to 1."""
-        return self._observed if name in self._above_evidence else self._without_barren((name,))
+        """What surrounds a variable: factors of nodes that are neither above it nor above evidence sum to 1.
+
+        Auxiliary variables of a rule with many parents are where its node is.
+        """
+        node = name if name in self.network else self._rules[name]
+        return self._observed if node in self._above_evidence else self._without_barren((node,))
+
+    @cached_property
+    def _rules(self) -> dict[str, str]:
+        """The node of each variable that occurs in a factor: that of its rule, of an auxiliary one."""
+        return {name: factor.node for factor in self.factors.factors for name in factor.scope}
 
     def _above(self, names: tuple[str, ...]) -> tuple[str, ...]:
         known = (*self.question.evidence, *(name for name, _ in self.question.given))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tacit.bounds.posterior_bounds import bounds_of
-from tacit.bounds.querying.propagation import Box, sharpened
+from tacit.bounds.querying.boxes import Box, sharpened
 from tacit.bounds.row_numbers import RowNumbers
 from tacit.bounds.window_choice import Budget, grow
 from tacit.bounds.window_table import WindowTable
@@ -83,7 +83,9 @@ class Sharpening:
 
     def _grown(self, name: str, multiply_adds: int, until: float) -> bool:
         """Let the window of a variable grow; whether its box became narrower."""
-        table = self._tables.pop(name, None) or WindowTable(self._numbers(name), name)
+        table = self._tables.pop(name, None)
+        if table is None or table.window.relaxed:
+            table = WindowTable.smallest(self._numbers(name), name, multiply_adds)
         grow(table, Budget(multiply_adds, self._within, until))
         before, self.windows[name] = self.windows.get(name), table.window
         if table.table.high.size <= KEPT:

@@ -10,6 +10,7 @@ from numba import int64
 import tacit
 from tacit.compiler import by_diagrams
 from tacit.compiler.diagrams import diagram_kernels
+from tacit.compiler.operations.dense import contracted
 from tacit.compiler.question import Question
 from tacit.engines.tape import tape_kernels
 from tacit.learn.estimating.count_kernels import count_families
@@ -78,6 +79,15 @@ def diagrams() -> None:
     diagram_kernels.collect.compile((store, int64[::1]))  # only a large network would need it
 
 
+def tables() -> None:
+    """The kernels of large tables, of both types: products with entries anywhere, those in runs, and sums."""
+    sizes = {"a": 2, "b": 2, "c": 2, "d": 64}
+    for dtype in (np.float64, np.float32):
+        for axes, out in ((("abc", "cba"), "ab"), (("abd", "a"), "bd"), (("d",), "")):
+            arrays = [np.ones([sizes[a] for a in own], dtype=dtype) for own in axes]
+            contracted(arrays, [tuple(own) for own in axes], tuple(out), sizes)
+
+
 COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "the interpreter, in float64": lambda: interpreter("float64"),
     "the interpreter, in float32": lambda: interpreter("float32"),
@@ -86,4 +96,5 @@ COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "structures": discovering,
     "circuits": circuits,
     "decision diagrams": diagrams,
+    "large tables": tables,
 }

@@ -2,7 +2,7 @@
 
 There are several algorithms for it, all planned from `AxisRoles`; which one suits is the choice of the array library.
 Those that NumPy takes, "product", "matrix" (without axes that are kept) and "einsum", also have their reverse; torch
-has its own.
+has its own. Large tables of one row are contracted by `dense`, whatever the algorithm for more rows.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ import numpy as np
 from tacit.compiler.operations.arrangement import View, aligned, order_of, views
 from tacit.compiler.operations.array_rules import ArrayLibrary, ArrayStep, BackwardPass, Frame, Value, total_exponent
 from tacit.compiler.operations.axes import Array, Axes, Axis, Ids, Key, Setting
+from tacit.compiler.operations.dense import Dense
 from tacit.compiler.operations.operation import Operation, Support, Target
 
+MIN_DENSE = 2**15  # multiply-adds of a row from which it is worth loading kernels
 WIDE_WORK = 6  # multiply-adds per entry moved from which a matrix product for each row is worth its copies
 
 
@@ -126,6 +128,8 @@ class _Contraction(ArrayStep):
 
     def __init__(self, inputs: Sequence[int], roles: AxisRoles, setting: Setting, xp: ArrayLibrary) -> None:
         self._inputs, self._xp, self._batched = tuple(inputs), xp, any(setting.batched)
+        work = setting.size(tuple({a for own in setting.axes for a in own}))
+        self._dense = Dense(setting, roles.out) if xp.dense and work >= MIN_DENSE else None
         self._plan(roles, setting)
 
     def _plan(self, roles: AxisRoles, setting: Setting) -> None:
@@ -134,9 +138,25 @@ class _Contraction(ArrayStep):
     def _multiplied(self, frame: Frame) -> Array:
         raise NotImplementedError
 
+    def _hand_on(self, backward: BackwardPass, adjoint: Array) -> None:
+        raise NotImplementedError
+
     def forward(self, frame: Frame) -> Value:
         floor = self._xp.product_floor(frame, self._inputs) if self._batched else None
-        return Value(self._multiplied(frame), total_exponent(frame, self._inputs), floor)
+        arrays = [frame.values[i].array for i in self._inputs]
+        if self._dense is not None and self._dense.takes(arrays):
+            array = self._dense.contracted(arrays)
+        else:
+            array = self._multiplied(frame)
+        return Value(array, total_exponent(frame, self._inputs), floor)
+
+    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+        arrays = [backward.frame.values[i].array for i in self._inputs]
+        if self._dense is not None and self._dense.takes(arrays, adjoint):
+            for k, i in enumerate(self._inputs):
+                backward.add(i, self._dense.adjoint(k, arrays, adjoint))
+        else:
+            self._hand_on(backward, adjoint)
 
     def floor(self, frame: Frame, value: Value) -> Any:
         return self._xp.product_floor(frame, self._inputs)
@@ -165,7 +185,7 @@ class _Einsum(_Contraction):
         # asked for this order itself, einsum loops over memory in a bad one
         return self._xp.in_order(np.einsum(self._forward, *(frame.values[i].array for i in self._inputs)))
 
-    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+    def _hand_on(self, backward: BackwardPass, adjoint: Array) -> None:
         arrays = [backward.frame.values[i].array for i in self._inputs]
         for k, i in enumerate(self._inputs):
             subscripts, lost = self._reverse[k]
@@ -204,7 +224,7 @@ class _Product(_Contraction):
         a, b = (frame.values[i].array for i in self._inputs)
         return a * b
 
-    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+    def _hand_on(self, backward: BackwardPass, adjoint: Array) -> None:
         a, b = self._inputs
         backward.add(a, adjoint * backward.frame.values[b].array)
         backward.add(b, adjoint * backward.frame.values[a].array)
@@ -284,7 +304,7 @@ class _Matrix(_Contraction):
         product = self._xp.matmul(frame.ready(self), batch)
         return self._xp.in_order(self._out.array(product))
 
-    def reverse(self, backward: BackwardPass, adjoint: Array) -> None:
+    def _hand_on(self, backward: BackwardPass, adjoint: Array) -> None:
         """The product that makes the adjoint of the table also sums over rows."""
         (table, i), batch = self._inputs, backward.frame.values[self._inputs[1]].array
         batch = np.broadcast_to(batch, (*batch.shape[:-1], adjoint.shape[-1]))

@@ -87,7 +87,8 @@ class ByRow(NumpyEngine):
             by_table, by_log = [], []
             for state in range(len(joint)):
                 pause()
-                adjoints = self._adjoints(frame, np.eye(len(joint))[state][:, None] * inverse)
+                seeds = np.eye(len(joint))[state][:, None] * inverse
+                adjoints = self._adjoints(frame, seeds, last=state == len(joint) - 1)
                 by_table.append(adjoints.by_table(self._sources.values, [rows]))
                 by_log.append({node: _doubles(adjoints.by_likelihood(i, rows)) for node, i in observed.items()})
         found = Derivatives(joint * inverse, _stacked(by_table), _stacked(by_log))
@@ -103,11 +104,11 @@ class ByRow(NumpyEngine):
         likelihoods = {op.variable: i for i, op in enumerate(self.program) if isinstance(op, Likelihood)}
         return {node: i for node, i in likelihoods.items() if isinstance(columns.get(node), DensityColumn)}
 
-    def _adjoints(self, frame: ArrayEvaluation, seeds: Array) -> ArrayAdjoints:
+    def _adjoints(self, frame: ArrayEvaluation, seeds: Array, last: bool) -> ArrayAdjoints:
         adjoints, program = ArrayAdjoints(frame), self.program
         shape = [*(program.sizes[name] for name in program.query), seeds.shape[-1]]
         adjoints.add(program.joint, self._scaled(frame, seeds).reshape(shape))
-        adjoints.run(self._batched)
+        adjoints.run(self._batched, last)
         return adjoints
 
     def _scaled(self, frame: ArrayEvaluation, seeds: Array) -> Array:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tacit.base import machine
 from tacit.base.floats import Floats, noting_underflow, representable, scaled
 from tacit.compiler.operations.array_rules import ArrayLibrary, Frame
 from tacit.compiler.operations.axes import Ids, Mask
@@ -30,6 +31,7 @@ class PlainArrays(ArrayLibrary):
     def __init__(self, dtype: Any = np.float64) -> None:
         self.dtype = np.dtype(dtype)
         self.limit: float = np.finfo(self.dtype).minexp  # products from 2**limit on are as exact as any
+        self.dense = machine.can_run_code()
 
     def constant(self, table: NDArray[Any]) -> Array:
         return self.cast(table)
@@ -104,7 +106,7 @@ class PlainArrays(ArrayLibrary):
         """With the largest entry of each row in [1/2, 1), by an exact power of two, and its exponent."""
         if isinstance(array, Wide):
             return array, None
-        top = array.reshape(-1, array.shape[-1]).max(axis=0)
+        top = by_row(array).max(axis=0)
         # 2**-exponent must be a number, which leaves subnormal numbers a little smaller than 1/2
         exponent = np.maximum(np.frexp(top)[1], self.limit).astype(np.int64)
         return array * np.ldexp(self.dtype.type(1), -exponent.astype(np.int32)), exponent
@@ -160,7 +162,7 @@ class NumpyArrays(PlainArrays):
             return np.where(marginal + thresholds >= self.limit, floor, -np.inf)
         hanging = (sides[0] > 0) | (sides[1] > 0)
         lost = hanging & (table < np.exp2(self.limit))
-        low = lowest(table if rows else table.reshape(-1, 1))
+        low = lowest(table if rows else table[..., None])
         return np.where(np.isneginf(marginal + floor) | lost.reshape(-1, len(low)).any(axis=0), -np.inf, low)
 
     def rescaled_floor(self, floor: Floats, array: Array, over: Sequence[int]) -> Floats:
@@ -216,18 +218,23 @@ class WideArrays(NumpyArrays):
 
 def _entries(frame: Frame, i: int) -> Floats:
     value = frame.values[i]
-    return lowest(value.array.reshape(-1, 1) if value.floor is None else value.array)
+    return lowest(value.array[..., None] if value.floor is None else value.array)
 
 
 def lowest(array: Array) -> Floats:
     """The logarithm (base 2) of the smallest entry of each row that is neither 0 nor above 1; 0 where there is none."""
     if isinstance(array, Wide):
         return np.zeros(1)
-    flat = array.reshape(-1, array.shape[-1])
+    flat = by_row(array)
     smallest = flat.min(axis=0, initial=1.0)  # a quick look, which is enough where there is no 0
     if not (smallest > 0).all():
         smallest = np.where(flat > 0, flat, 1).min(axis=0, initial=1.0)
     return np.asarray(np.log2(smallest, dtype=np.float64))
+
+
+def by_row(array: Array) -> Array:
+    """The entries of each row, in any order: (entries, rows). Those of a single one stay where they are in memory."""
+    return array.ravel(order="K")[:, None] if array.shape[-1] == 1 else array.reshape(-1, array.shape[-1])
 
 
 def as_floats(array: Array) -> Array:

@@ -139,7 +139,7 @@ class NumpyEngine(ArrayEngine):
         exact = frame if frame.tables is self._exact else self._evaluation(self._exact)
         table, inputs = exact.values[i], self.program.operations[i].inputs
         doubts = [*(frame.floor(j) for j in inputs), self._steps[i].floor(exact, table)]
-        floor = lowest(table.array.reshape(-1, 1))
+        floor = lowest(table.array[..., None])
         lost = any(doubt is not None and np.isneginf(doubt).any() for doubt in doubts)
         return np.full(1, -np.inf) if lost or (floor < self._rows.limit).any() else floor
 

@@ -36,10 +36,11 @@ class ArrayAdjoints:
     def add_slope(self, node: str, derivative: Array) -> None:
         self.slopes[node] = self.slopes.get(node, 0.0) + float(as_floats(derivative))
 
-    def run(self, operations: Sequence[int]) -> None:
+    def run(self, operations: Sequence[int], last: bool = False) -> None:
         """Go from the results of some operations back to what they begin with.
 
-        Derivatives by densities become those by their logarithms at once, while both are in the cache.
+        Derivatives by densities become those by their logarithms at once, while both are in the cache. Values are
+        dropped on the way if this is the last run over the evaluation.
         """
         steps = self.frame.steps
         for i in reversed(operations):
@@ -48,6 +49,8 @@ class ArrayAdjoints:
             operation = steps.program.operations[i]
             if operation.inputs:
                 steps[i].reverse(self, self.by_value.pop(i))
+                if last:
+                    del self.frame.values[i]
             elif isinstance(operation, Likelihood) and operation.of_density:
                 with np.errstate(invalid="ignore"):  # what is no number is computed again
                     self.by_value[i] = self.by_value[i] * self.frame.values[i].array
@@ -80,7 +83,7 @@ def gradients(
     program, adjoints = frame.steps.program, ArrayAdjoints(frame)
     by_joint = seeds.reshape([*(program.sizes[a] for a in program.query), seeds.shape[-1]])
     adjoints.add(program.joint, by_joint if program.batched[program.joint] else by_joint.sum(axis=-1))
-    adjoints.run(batched)
+    adjoints.run(batched, last=True)
     likelihoods, by_log = dict[str, Array](), set[str]()
     for i in batched:
         if isinstance(operation := program.operations[i], Likelihood):
