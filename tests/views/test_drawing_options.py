@@ -235,5 +235,8 @@ def test_value_nodes_are_diamonds_below_their_parents():
         outer, inner = [item.points for item in drawing.picture.items if isinstance(item, Area)]
         assert outer[1] == (label.x, min(y for _, y in outer))
         assert all(outer[0][0] < x < outer[2][0] for x, _ in inner)
-        assert {arrow.points[-1] for arrow in arrows(drawing)} == {outer[1]}
+        (left, top), side = outer[1], outer[2]
+        for x, y in (arrow.points[-1] for arrow in arrows(drawing)):  # on the diamond's upper sides
+            assert (y - top) / (side[1] - top) == pytest.approx(abs(x - left) / (side[0] - left))
+            assert abs(x - left) > 3
     assert texts(draw(net, nodes=["Ill"])) == ["Ill"]
