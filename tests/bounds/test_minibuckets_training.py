@@ -43,7 +43,7 @@ def test_derivatives(factors, rng, upper):
 
     def results(numbers):
         parameters = as_parameters(plan, numbers, upper)
-        return parameters, forward(plan, log_tables(factors, plan, upper), logs, parameters, keep=True)
+        return parameters, forward(plan, log_tables(factors, plan, upper), logs, parameters, keep=True, slopes=True)
 
     parameters, passed = results(start)
     finite = np.isfinite(passed.result)

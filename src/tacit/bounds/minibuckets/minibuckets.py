@@ -19,6 +19,7 @@ from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
+MAX_TRIED = 128  # states of a cutset up to which all are tried, where factors have zeros
 KEPT = 2**24  # entries of all tables times rows that are kept at once
 
 
@@ -87,6 +88,8 @@ class MiniBuckets:
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
             first = first_distributions(self.plan, tables, logs, above, self.cutset, rows)
+            if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
+                first = self.cutset.searched(own, first)
             value, error = self.cutset.value(own, self.cutset.improved(own, first, self.sweeps))
             low = np.maximum(low, value - error)
         return np.where(above.high == -np.inf, -np.inf, low), above.high

@@ -41,7 +41,7 @@ class Passed:
     """The result of a forward pass, (rows,), and how far off rounding may have put it.
 
     What led to it is there if asked for: of each mini-bucket, the distribution of its variable given the rest of its
-    scope, and the derivative of its message by its weight.
+    scope, and the derivative of its message by its weight, 0 where there is no choice.
     """
 
     result: Floats
@@ -64,13 +64,19 @@ class Derivatives:
 
 
 def forward(
-    plan: Plan, factors: Sequence[Floats], likelihoods: Sequence[Floats], parameters: Parameters, keep: bool = False
+    plan: Plan,
+    factors: Sequence[Floats],
+    likelihoods: Sequence[Floats],
+    parameters: Parameters,
+    keep: bool = False,
+    slopes: bool = False,
 ) -> Passed:
     """The bound of log(sum over all states of the product of the factors and likelihoods), by row.
 
-    `factors` and `likelihoods` are logarithms; there is one of the latter for each variable of the order.
+    `factors` and `likelihoods` are logarithms; there is one of the latter for each variable of the order. With `keep`,
+    it can be differentiated, and with `slopes` also by the weights.
     """
-    run = _Forward(plan, factors, likelihoods, parameters, keep)
+    run = _Forward(plan, factors, likelihoods, parameters, keep, slopes)
     for v in range(len(plan.order)):
         run.eliminate(v)
     return run.passed()
@@ -84,8 +90,9 @@ class _Forward:
         likelihoods: Sequence[Floats],
         parameters: Parameters,
         keep: bool,
+        slopes: bool,
     ) -> None:
-        self.plan, self.parameters, self.keep = plan, parameters, keep
+        self.plan, self.parameters, self.keep, self.slopes = plan, parameters, keep, slopes
         self.likelihoods = likelihoods
         self.tables: list[Floats] = list(factors)
         self.scopes: list[Scope] = [*plan.scopes, *(part.scope[1:] for part in plan.parts)]
@@ -123,7 +130,7 @@ class _Forward:
             table = table + measure[ahead]
         if weight < 0:
             np.copyto(table, -np.inf, where=impossible[ahead])
-        self._reduce(table, weight, measure[ahead])
+        self._reduce(table, weight, measure[ahead] if self.slopes and shift is not None else None)
         # Sums of inputs, and their quotient and product with the weight: each is off by a part of `total`. An
         # exponential is off by `ULPS`, and by its argument times its rounding, which is below 1; then comes a sum of
         # `card` terms, whose logarithm is at most log(card), and is rounded.
@@ -131,7 +138,7 @@ class _Forward:
         self.error = self.error + ROUNDING * (2 * terms * total + abs(weight) * ((ULPS + 4) * card + 4 * ULPS))
         self.sizes.append(_magnitude(self.tables[-1]))
 
-    def _reduce(self, table: Floats, weight: float, measure: Floats) -> None:
+    def _reduce(self, table: Floats, weight: float, measure: Floats | None) -> None:
         """weight * log(sum of exp(table)); where all is impossible, or 0 to a negative power occurs: -inf."""
         top = table.max(axis=0)
         endless = np.isinf(top)
@@ -145,9 +152,12 @@ class _Forward:
             if self.keep:
                 share = terms / total
                 share[:, endless] = 0.0
-                deviation = np.where(share > 0, share * (table - top - logs - measure), 0.0)
                 self.conditionals.append(share)
-                self.by_weight.append(-deviation.sum(axis=0))
+                if measure is None:
+                    self.by_weight.append(np.zeros((1,) * message.ndim))
+                else:
+                    deviation = np.where(share > 0, share * (table - top - logs - measure), 0.0)
+                    self.by_weight.append(-deviation.sum(axis=0))
         self.tables.append(message)
 
     def _spread(self, table: Floats, scope: Scope, over: Scope) -> Floats:
@@ -215,5 +225,9 @@ def _marginal(table: Floats, scope: Scope, over: Scope) -> Floats:
 
 def _magnitude(table: Floats) -> Floats:
     """The largest absolute value of a row that is finite; 0 if there is none."""
-    finite = np.where(np.isinf(table), 0.0, np.abs(table))
-    return np.asarray(finite.reshape(-1, table.shape[-1]).max(axis=0))
+    entries = table.reshape(-1, table.shape[-1])
+    least = entries.min(axis=0)
+    if np.isinf(least).any():
+        least = np.where(np.isinf(entries), 0.0, entries).min(axis=0)
+    most = entries.max(axis=0)
+    return np.asarray(np.maximum(np.abs(least), np.abs(np.where(np.isinf(most), 0.0, most))))

@@ -53,7 +53,7 @@ class _Training:
     def loss(self, numbers: Floats) -> tuple[float, Floats]:
         """How far off the bounds are, as the mean over the rows whose bound is finite, and its derivatives."""
         parameters = as_parameters(self.plan, numbers, self.upper)
-        passed = forward(self.plan, self.tables, self.logs, parameters, keep=True)
+        passed = forward(self.plan, self.tables, self.logs, parameters, keep=True, slopes=True)
         finite = np.isfinite(passed.result)
         if not finite.any():
             return 0.0, np.zeros(numbers.shape)
