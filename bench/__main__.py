@@ -8,11 +8,22 @@ from importlib import import_module
 NAMES = (
     "compile", "inference", "estimation", "learning", "classifiers", "batch", "frames", "questions", "scale", "page",
     "native", "cold", "sequences", "serve", "one_row", "densities", "densities_hmm", "decisions", "row_tables",
-    "ensembles",
+    "ensembles", "interval_rows",
 )
 # fmt: on
 # likewise, but they need another checkout or files from elsewhere, or write no page
-ON_REQUEST = ("against", "counterfactuals", "discovery", "drawings", "keel", "simulation", "structure", "uai")
+ON_REQUEST = (
+    "against",
+    "counterfactuals",
+    "discovery",
+    "drawings",
+    "evidence_bounds",
+    "intervals",
+    "keel",
+    "simulation",
+    "structure",
+    "uai",
+)
 
 
 def main(arguments: list[str]) -> int:

@@ -266,10 +266,9 @@ def mixture() -> plt.Figure:
     net.add("fault", states=["none", "bearing", "leak"], cpt=[0.95, 0.03, 0.02])
     net.add("heat", ["fault"], cpt=tacit.Gaussian(mean=[60, 82, 64], sd=[4, 7, 5]))
     net.add("shaking", ["fault"], cpt=tacit.LogNormal(mean=[0.3, 1.4, 0.5], sd=[0.3, 0.4, 0.3]))
-    readings = pd.DataFrame({"shaking": [1.2, 3.1, 6.0]}, index=["1.2", "3.1", "6.0"])
+    readings = pd.DataFrame({"shaking": [1.2, 3.1, 6.0]}, index=pd.Index(["1.2", "3.1", "6.0"], name="shaking (mm/s)"))
     fig, ax = plt.subplots(figsize=(6.0, 3.2), layout="constrained")
     plot.density(net.posterior("heat", readings), ax=ax)
-    ax.get_legend().set_title("shaking (mm/s)")
     ax.set_xlabel("heat (degrees)")
     return fig
 

@@ -12,6 +12,7 @@ import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.base.errors import TacitError
 from tacit.bounds.querying.bounded_query import bounded
+from tacit.bounds.querying.sharpening import Sharpening
 from tacit.query.asking.options import CompileOptions, Limits
 from tests.helpers import close
 from tests.strategies import evidence, networks, queries
@@ -22,10 +23,10 @@ QUIET = pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning", "i
 budgets = st.sampled_from([1, 4, 16, 64])
 
 
-def lowered(net, query, names, hard=(), given=None, multiply_adds=16):
+def lowered(net, query, names, hard=(), given=None, multiply_adds=16, seconds=10.0):
     """A query that is taken to be too wide, whose windows are small."""
-    options = CompileOptions(given=given)
-    return bounded(net, query, list(names), hard, options, Limits(1e-9, 10.0, multiply_adds), REFUSAL)
+    options = CompileOptions(given=given, engine="numpy", effort="low")
+    return bounded(net, query, list(names), hard, options, Limits(1e-9, seconds, multiply_adds), REFUSAL)
 
 
 def holds(sure, truth):
@@ -86,12 +87,12 @@ def test_hard_evidence_indexes_tables(data, multiply_adds):
     assert holds(tac.interval(rows), semantics.posterior(net, query, rows))
 
 
-def wide(side=40):
-    """A grid whose exact answers are out of reach."""
+def wide(side=40, alike=1):
+    """A grid whose exact answers are out of reach; the rows of its tables may be more or less alike."""
     net, random = Network("grid"), np.random.default_rng(0)
     for i, j in itertools.product(range(side), repeat=2):
         above = [f"{i - 1},{j}"] * (i > 0) + [f"{i},{j - 1}"] * (j > 0)
-        net.add(f"{i},{j}", above, cpt=random.dirichlet(np.ones(2), [2] * len(above)))
+        net.add(f"{i},{j}", above, cpt=random.dirichlet(np.full(2, alike), [2] * len(above)))
     return net
 
 
@@ -99,7 +100,7 @@ def test_compile_of_what_is_too_wide():
     net = wide()
     with pytest.raises(TooLargeError, match=r"or give within=0\.01"):
         tacit.compile(net, "20,20", evidence=["39,39"])
-    tac = tacit.compile(net, "20,20", evidence=["39,39"], within=0.9, seconds=60)
+    tac = tacit.compile(net, "20,20", evidence=["39,39"], within=0.9, seconds=4)
     sure = tac.interval({"39,39": ["true", None]})
     assert (sure.width < 0.9).all()
     close(tac.posterior({"39,39": ["true", None]}), sure.estimate)
@@ -151,3 +152,72 @@ def test_exact_intervals_hold_the_truth(case):
     truth = semantics.posterior(net, query, rows)
     assert holds(sure, truth)
     assert (sure.width[~np.isnan(truth[:, 0])] < 1e-12).all()
+
+
+@given(st.data(), st.sampled_from([">=", "<"]), st.sampled_from([None, 20.0]))
+def test_a_certain_test_selects_a_table(data, test, gamma):
+    """Where the parents of a testing node are known well, its interval is that of one table, not of both."""
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("S", ["A"], cpt=[[0.9, 0.1], [0.2, 0.8]])
+    net.add("T", ["A"], cpt=tacit.TestingCPT([[0.9, 0.1]] * 2, [[0.2, 0.8]] * 2, [0.3, 0.6], test, gamma))
+    net.add("E", ["T"], cpt=[[0.7, 0.3], [0.4, 0.6]])
+    likelihoods = data.draw(st.lists(st.sampled_from([0.05, 0.25, 0.75, 0.95]), min_size=ROWS, max_size=ROWS))
+    rows = {"A": likelihoods, "E": ["true", "false", None]}
+    tac = lowered(net, "T", rows, multiply_adds=1000)
+    sure, truth = tac.interval(rows), semantics.posterior(net, "T", rows)
+    assert holds(sure, truth)
+    assert (sure.width < 1e-9).all()
+
+
+def test_given_states_that_are_impossible():
+    net = Network()
+    net.add("A", cpt=[0.5, 0.5])
+    net.add("B", ["A"], cpt=[[1, 0], [1, 0]])
+    net.add("C", cpt=[0.5, 0.5])
+    for sure in lowered(net, None, (), given={"B": "false"}).marginal_intervals().values():
+        assert np.isnan(sure.low).all()
+
+
+@given(st.lists(st.sampled_from([0.02, 0.2, 1.0]), min_size=2, max_size=4))
+def test_refining_again_is_never_wider(times):
+    net = wide(6)
+    rows = {"0,0": ["true", None], "5,5": [0.3, 0.9]}
+    tac = lowered(net, "3,3", rows, multiply_adds=8)
+    sure = tac.interval(rows)
+    for seconds in times:
+        refined = tac.refine(rows, seconds=seconds / 20)
+        assert (refined.low >= sure.low).all()
+        assert (refined.high <= sure.high).all()
+        sure = refined
+
+
+def test_interrupting_keeps_the_best_so_far(monkeypatch):
+    tac = lowered(wide(6), "3,3", ["0,0"], multiply_adds=8)
+    rows = {"0,0": ["true", "false", None]}
+    sure, grown = tac.interval(rows), Sharpening._grown
+    calls = itertools.count()
+
+    def interrupted(*arguments):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return grown(*arguments)
+
+    monkeypatch.setattr(Sharpening, "_grown", interrupted)
+    refined = tac.refine(rows, seconds=60)
+    assert next(calls) == 2
+    assert (refined.width <= sure.width).all()
+    assert (refined.width < sure.width).any()
+
+
+def test_decisions_have_no_intervals():
+    with pytest.raises(TacitError, match="a decision needs expected values"):
+        tacit.compile(tacit.examples.abc(), decide="A", within=0.1)
+
+
+def test_no_time_does_not_make_a_row_impossible():
+    tac = lowered(wide(6), "3,3", ["0,0"], multiply_adds=8)
+    rows = {"0,0": ["true", "false"]}
+    sure, refined = tac.interval(rows), tac.refine(rows, seconds=1e-9)
+    assert (refined.low >= sure.low).all()  # and so none is NaN
+    assert (refined.high <= sure.high).all()

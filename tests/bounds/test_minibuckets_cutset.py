@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tacit.bounds.factor_list import Factor, FactorList
-from tacit.bounds.minibuckets import MiniBuckets
-from tacit.bounds.minibuckets_cutset import Cutset
+from tacit.bounds.minibuckets.cutset import Cutset
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets
 from tests.bounds.factor_lists import factor_lists, likelihoods, log_sums
 from tests.helpers import tries
 from tests.strategies import rngs
@@ -51,6 +51,12 @@ def test_certain_states_give_their_mass(factors, rng, size):
     value, error = cutset.value(logs, q)
     assert (error < 1e-9).all()
     np.testing.assert_allclose(value, mass, rtol=1e-12, atol=1e-12)
+    searched = cutset.searched(logs, q)
+    assert (cutset.value(logs, searched)[0] >= value).all()
+    if cutset.cards:  # the last one has the best state, given all others
+        name = list(cutset.cards)[-1]
+        other = searched | {name: np.eye(cutset.cards[name])[:, rng.integers(cutset.cards[name], size=3)]}
+        assert (cutset.value(logs, other)[0] <= cutset.value(logs, searched)[0]).all()
 
 
 @given(factor_lists(), SIZES)

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.bounds.minibuckets import MiniBuckets, log_likelihoods, log_tables
-from tacit.bounds.minibuckets_pass import forward, reverse
-from tacit.bounds.minibuckets_training import as_numbers, as_parameters, by_numbers, trained
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets, log_likelihoods, log_tables
+from tacit.bounds.minibuckets.passes import forward, reverse
+from tacit.bounds.minibuckets.training import as_numbers, as_parameters, by_numbers, trained
 from tests.bounds.factor_lists import factor_lists, likelihoods, log_sums
 from tests.helpers import tries
 from tests.strategies import rngs
@@ -43,7 +43,7 @@ def test_derivatives(factors, rng, upper):
 
     def results(numbers):
         parameters = as_parameters(plan, numbers, upper)
-        return parameters, forward(plan, log_tables(factors, plan, upper), logs, parameters, keep=True)
+        return parameters, forward(plan, log_tables(factors, plan, upper), logs, parameters, keep=True, slopes=True)
 
     parameters, passed = results(start)
     finite = np.isfinite(passed.result)

@@ -8,7 +8,7 @@ import pytest
 from tacit import TacitError, engines
 from tacit.bounds.factor_list import Factor, FactorList
 from tacit.bounds.window_program import window_program
-from tacit.engines.circuit.lower import lower
+from tacit.bounds.windows import Surroundings, Window
 from tacit.evidence.column import Column
 from tacit.model.elements.variable import variable
 from tests.engines import emulated_gpu
@@ -16,6 +16,7 @@ from tests.engines import emulated_gpu
 CARDS = {"x": 3, "a": 2, "b": 4, "c": 3}
 ENGINES = ["numpy", "tape", "native", "torch", "cuda"]
 ROWS = 9
+WINDOW = Window("x", ("x",), ("a", "b", "c"), (0, 1, 2, 3))
 
 
 def factors(sided=False, small=1.0):
@@ -70,10 +71,8 @@ def expected(given, columns):
 
 
 def run(name, given, columns, dtype="float64"):
-    window = window_program(given, "x", range(len(given.factors)), "abc", dtype)
-    program, model = window.program, window.model
-    tables = {(node, part): table for node in program.nodes for part, table in model.cpt(node).parts().items()}
-    engine = engines.build(name, program, tables, {}, dtype, 1)
+    window = window_program(Surroundings(given), WINDOW, (), dtype)
+    engine = engines.build(name, window.program, window.tables, {}, dtype, 1)
     results = engine.run(columns, ROWS)
     return engine, np.ldexp(results.joint, results.exponent).reshape(3, CARDS["x"], ROWS)
 
@@ -107,12 +106,9 @@ def test_without_evidence_it_is_computed_once():
         np.testing.assert_allclose(run(name, none, {})[1], expected(given, columns), rtol=0, atol=1e-14)
 
 
-def test_what_has_no_extremes_says_so():
+def test_derivatives_are_refused():
     given = factors()
     for name in [*ENGINES[:-1], "auto"]:
         engine, _ = run(name, given, evidence())
         with pytest.raises(TacitError, match="an interval has no derivatives"):
             engine.gradients(evidence(), ROWS, np.ones((9, ROWS)), 0)
-    window = window_program(given, "x", range(4), "abc")
-    with pytest.raises(TacitError, match="an interval has no circuit"):
-        lower(window.program, window.model)

@@ -124,7 +124,10 @@ def test_other_questions_are_about_both_worlds():
 
 def test_what_is_random_below_is_refused_with_two_ways_out():
     net = examples.kidney_stones()
-    with pytest.raises(NetworkError, match=r"'recovery' is below 'treatment'.*random.*mechanisms\(\).*causal.bounds"):
+    with pytest.raises(
+        NetworkError,
+        match=r"'recovery' is below 'treatment'.*random.*mechanisms\(would=\['treatment'\]\).*causal.bounds",
+    ):
         tacit.compile(net, "recovery", ["size"], would=["treatment"])
     close(tacit.compile(net, "size", ["recovery"], would=["treatment"]).posterior(
         {"recovery": "yes", "treatment.would": "A"}), net.posterior("size", {"recovery": "yes"}))  # fmt: skip

@@ -77,13 +77,17 @@ def test_intervals_of_one_row_are_lines_on_its_bars(draws):
     close(segments(ax), np.stack([sure.low[0], sure.high[0]], axis=1))
     assert "80% intervals" in ax.get_xlabel()
     mean, low, high = (100 * part[0, 0] for part in (sure.mean, sure.low, sure.high))
-    assert texts(ax.texts)[0] == f"{mean:.1f}%  [{low:.1f}, {high:.1f}]"
+    assert texts(ax.get_yticklabels())[0] == f"loud:  {mean:.1f}%  [{low:.1f}, {high:.1f}]"
+    narrow = sure.plot(width="3.4in")
+    narrow.figure.draw_without_rendering()
+    assert narrow.get_window_extent().width > 0.85 * narrow.figure.bbox.width
 
 
 def test_intervals_of_several_rows_have_dots_at_their_means(draws):
     worn = tacit.compile(draws.network, "worn", ["noise"]).credible({"noise": ["loud", "none"]}, draws, labels=True)
     ax = plot.posterior(worn)
     close(ax.get_lines()[0].get_xdata(), worn.mean.array[:, 0])
+    assert not any(drawn.get_clip_on() for drawn in (*ax.get_lines(), *ax.collections))  # a dot at 0 is a whole one
     close(segments(ax), np.stack([worn.low.array[:, 0], worn.high.array[:, 0]], axis=1))
     assert ax.get_xlabel().startswith("P(worn = yes | evidence)")
     noise = tacit.compile(draws.network, "noise", ["worn"]).credible({"worn": ["yes", "no"]}, draws)
@@ -169,6 +173,19 @@ def test_long_names_of_states_stand_above_their_bars_and_short_ones_beside_them(
     short = examples.asia().posterior("lung", {}, labels=True).plot(width="3.3in")
     short.figure.draw_without_rendering()
     assert short.get_yticklabels()[0].get_window_extent().x1 < short.get_window_extent().x0
+
+
+def test_what_rounding_leaves_of_a_weight_is_0():
+    net = tacit.Network()
+    for name, table in (("A", [0.3, 0.7]), ("B", [0.15, 0.85])):
+        net.add(name, cpt=table)
+    net.add("Q", ["A", "B"], cpt=[[[0.1, 0.9]] * 2, [[0.7, 0.3], [0.7 + 1e-15, 0.3 - 1e-15]]])
+    compared = net.compare("Q", {"A": "true", "B": "true"}, {"A": "false", "B": "false"})
+    assert abs(compared.differences[1].weight[0]) < 1e-9
+    assert [weight for name, weight in compared.weights if name.startswith("B")] == [0.0]
+    assert texts(compared.plot().texts)[-1] == "0"
+    noise = SimpleNamespace(name="B", value="true", weight=np.array([-4e-16]))
+    assert tacit.theory.Explanation.weights.fget(SimpleNamespace(findings=[noise], state=0)) == [("B: true", 0.0)]
 
 
 def test_infinite_weights_end():

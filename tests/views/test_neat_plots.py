@@ -3,7 +3,7 @@
 import io
 import re
 import zlib
-from itertools import combinations, pairwise
+from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
@@ -18,6 +18,7 @@ matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 plot = pytest.importorskip("tacit.plot")
+to_hex = pytest.importorskip("matplotlib.colors").to_hex
 FontProperties = pytest.importorskip("matplotlib.font_manager").FontProperties
 text_to_path = pytest.importorskip("matplotlib.textpath").text_to_path
 pd = pytest.importorskip("pandas")
@@ -73,7 +74,7 @@ def net():
 
 @pytest.mark.parametrize("width", ["3.4in", "6.9in"])
 def test_rows_with_long_names_leave_room_for_bars_and_intervals(net, rows, width):
-    share = 0.85 if width == "3.4in" else 0.6
+    share = 0.85 if width == "3.4in" else 0.58
     check_neat(tacit.compile(net, "Q", ["region"]).posterior(rows[["region"]], labels=True).plot(width=width), share)
     draws = tacit.estimate(net.learnable(), net.sample(50, seed=0), prior=1.0).draws(20, seed=0)
     for query, evidence in (("Q", "region"), ("E", "region")):
@@ -83,14 +84,27 @@ def test_rows_with_long_names_leave_room_for_bars_and_intervals(net, rows, width
 
 
 @pytest.mark.parametrize("width", ["3.4in", "6.9in"])
-def test_densities_of_many_rows_have_room_below_their_legend(width):
-    found = sensors().posterior("heat", pd.DataFrame({"trips": range(8)}, index=NAMES))
+def test_many_rows_have_a_baseline_each_and_one_scale(width):
+    """Equal rows would hide each other on one baseline."""
+    found = sensors().posterior("heat", pd.DataFrame({"trips": [0, 0, 1, 2, 3, 4, 5, 6]}, index=NAMES))
     ax = found.plot(width=width)
-    check_neat(ax, 0.7)
-    assert ax.get_window_extent().height > 1.2 * ax.figure.dpi
+    check_neat(ax, 0.85 if width == "3.4in" else 0.58)
     assert ax.figure.get_figwidth() == pytest.approx(float(width[:3]))
-    dashes = [line.get_linestyle() for line in ax.get_lines()]
-    assert all(before != after or before == "--" for before, after in pairwise(dashes))
+    assert [label.get_text().replace("\n", " ") for label in ax.get_yticklabels()] == NAMES
+    lows, highs = (np.array([end(line.get_ydata()) for line in ax.get_lines()]) for end in (min, max))
+    assert (highs[1:] < lows[:-1]).all()
+    np.testing.assert_allclose((highs - lows) / max(highs - lows), (peaks := _peaks(found)) / max(peaks), rtol=0.01)
+    assert "on one scale" in ax.get_xlabel()
+    sharp = tacit.Network()
+    sharp.add("A", cpt=[0.5, 0.5])
+    sharp.add("x", ["A"], cpt=tacit.Gaussian([0.0, 1.0], [0.01, 1.0]))
+    ax = sharp.posterior("x", {"A": ["true", "false"] * 2}).plot()
+    assert "each on its own scale" in ax.get_xlabel()
+    np.testing.assert_allclose(np.ptp([line.get_ydata() for line in ax.get_lines()], axis=1), 0.3, rtol=0.02)
+
+
+def _peaks(mixture):
+    return mixture.pdf(np.linspace(*mixture.quantile([1e-6, 1 - 1e-6])[[0, -1], [0, 1]], 5001)).max(axis=1)
 
 
 def test_every_plot_takes_a_width():
@@ -111,6 +125,14 @@ def test_every_plot_takes_a_width():
         plot.curve(tac, "A", given={"C": 0.5}, ax=plt.figure().add_subplot(), width=3)
 
 
+def test_the_legend_has_the_colours_of_the_lines():
+    for rows in ({}, {"trips": [0, 5, 9]}):
+        ax = sensors().posterior("heat", rows).plot()
+        drawn = {to_hex(line.get_color()) for line in ax.get_lines()}
+        assert {to_hex(handle.get_color()) for handle in ax.get_legend().legend_handles} <= drawn
+        assert "components, weighted" in " ".join(text.get_text() for text in texts(ax))
+
+
 def test_thin_lines_are_explained():
     step = tacit.compile(examples.diamond(seed=1), "D", ["A", "C"])
     for ax, expected in (
@@ -123,8 +145,10 @@ def test_thin_lines_are_explained():
 def test_an_axis_of_probabilities_ends_at_1_and_numbers_have_room_behind_it():
     ax = examples.asia().posterior("asia", {}, labels=True).plot(width="3.4in")
     assert ax.spines["bottom"].get_bounds() == (0, 1)
-    assert [tick.get_text() for tick in ax.get_xticklabels()][-1] == "1"
+    assert [tick.get_text() for tick in ax.get_xticklabels()][-1] == "100%"
     check_neat(ax, 0.6)
+    label, end = ax.xaxis.label.get_window_extent(), ax.transData.transform((0.5, 0))[0]
+    assert (label.x0 + label.x1) / 2 == pytest.approx(end, abs=1)  # below the middle of the axis
     own = plt.figure(figsize=(3.4, 2)).add_subplot()
     plot.posterior(examples.asia().posterior("asia", {}, labels=True), own)
     assert all(text.get_window_extent().x1 <= own.get_window_extent().x1 for text in own.texts)

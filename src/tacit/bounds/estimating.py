@@ -140,7 +140,7 @@ class Estimator:
         """The mean of what all graphs say."""
         matrix, logs = self._matrix(likelihoods)
         if not self._members:
-            return Answers(np.zeros((len(matrix), 0)), logs - np.inf)
+            return Answers(np.zeros((len(matrix), sum(self._cards[v] for v in self._free))), logs - np.inf)
         found = [member if isinstance(member, Answers) else member.answers(matrix) for member in self._members]
         marginals = np.mean([one.marginals for one in found], axis=0)
         means = np.mean([one.logs for one in found], axis=0)

@@ -61,7 +61,7 @@ class RowNumbers:
             known = Pair(low, low if known.exact else _at(known.high, settled, states))
         without = self.surroundings.left_out.get(place, ())
         scope = [name for name in factor.scope if name not in self.surroundings.settled]
-        return _relaxed(known, [axis for axis, name in enumerate(scope) if name in without]) if without else known
+        return relaxed(known, [axis for axis, name in enumerate(scope) if name in without]) if without else known
 
     def likelihood(self, name: str) -> Floats | None:
         """The likelihoods of an open variable; None without evidence."""
@@ -86,12 +86,12 @@ def impossible_rows(states: Mapping[str, Sequence[int]], columns: Mapping[str, C
     """The rows whose evidence rules out all `states` that the network leaves a variable: (rows,)."""
     impossible = np.zeros(rows, dtype=np.bool_)
     for name, column in columns.items():
-        if name in states:
+        if len(states.get(name, ())) < column.variable.card and name in states:
             impossible |= (column.likelihoods()[list(states[name])] == 0).all(axis=0)
     return impossible
 
 
-def _relaxed(pair: Pair, axes: list[int]) -> Pair:
+def relaxed(pair: Pair, axes: list[int]) -> Pair:
     """What a table lies between whatever the states of some axes are, if it may be scaled for each of them."""
     kept = tuple(axis for axis in range(pair.high.ndim - 1) if axis not in axes)
     scale = pair.high.max(axis=kept, keepdims=True)

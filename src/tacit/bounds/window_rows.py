@@ -14,6 +14,7 @@ from tacit.bounds.window_program import WindowProgram
 from tacit.compiler.operations.extremes import PARTS
 from tacit.engines.engine import Engine, Sweep
 from tacit.evidence.column import Column, blocks
+from tacit.model.elements.variable import variable
 
 TINY = 2.0**-1000  # numbers below may have lost digits
 
@@ -21,17 +22,16 @@ TINY = 2.0**-1000  # numbers below may have lost digits
 class WindowRows:
     """A window of a factor list, ready to run on rows.
 
-        >>> import tacit
-        >>> from tacit.bounds.factor_list import factor_list
-        >>> from tacit.bounds.posterior_bounds import Bounds
-    from tacit.bounds.window_program import window_program
-        >>> from tacit.compiler.question import Question
-        >>> net = tacit.examples.abc()
-        >>> factors = factor_list(net, Question(("B",), ("C",)))
-        >>> window = WindowRows(factors, window_program(factors, "B", {1}, ["A"]), "numpy")
-        >>> low, high, _ = window.bounds({}, 1)
-        >>> low.round(2).tolist(), high.round(2).tolist()
-        ([[0.1], [0.1]], [[0.9], [0.9]])
+    >>> import tacit
+    >>> from tacit.bounds.factor_list import factor_list
+    >>> from tacit.bounds.window_program import window_program
+    >>> from tacit.bounds.windows import Surroundings, Window
+    >>> from tacit.compiler.question import Question
+    >>> factors = factor_list(tacit.examples.abc(), Question(("B",), ("C",)))
+    >>> program = window_program(Surroundings(factors), Window("B", ("B",), ("A",), (1,)))
+    >>> low, high, _ = WindowRows(factors, program, "numpy").bounds({}, 1)
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([[0.1], [0.1]], [[0.9], [0.9]])
     """
 
     def __init__(
@@ -43,9 +43,7 @@ class WindowRows:
         threads: int | None = None,
     ) -> None:
         self._factors, self.window = factors, window
-        program, model = window.program, window.model
-        tables = {(node, part): table for node in program.nodes for part, table in model.cpt(node).parts().items()}
-        self._engine: Engine = engines.build(engine, program, tables, {}, dtype, threads)
+        self._engine: Engine = engines.build(engine, window.program, window.tables, {}, dtype, threads)
         self._slack = window.roundings * float(np.finfo(dtype).eps)
 
     def bounds(self, columns: Mapping[str, Column], rows: int) -> Bounds:
@@ -64,7 +62,7 @@ class WindowRows:
         states = self._factors.states.get(name)
         if states is None or len(states) == column.variable.card:
             return column
-        return Column(self.window.model.variable(name), soft=column.likelihoods()[list(states)])
+        return Column(variable(name, len(states)), soft=column.likelihoods()[list(states)])
 
     def _rounded(self, low: Floats, high: Floats, estimate: Floats) -> Bounds:
         """Intervals that are wide enough for all roundings; nothing is known where numbers left the range of floats."""

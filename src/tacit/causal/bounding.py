@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import block_diag, csr_array
 
 from tacit.base.errors import TacitError
 from tacit.base.floats import Floats
@@ -23,7 +23,7 @@ from tacit.causal.experiment import with_experiment
 from tacit.causal.linear_program import least
 from tacit.evidence.column import Evidence, take
 from tacit.evidence.read import EvidenceLike
-from tacit.model.mechanisms import RESPONSE, with_mechanisms
+from tacit.model.mechanisms import RESPONSE, Node, with_mechanisms
 from tacit.model.rules import FunctionCPT
 from tacit.model.twin import WOULD, below, is_function
 from tacit.query.answers.answer import quietly, warn_impossible
@@ -65,15 +65,15 @@ def bounds(
     >>> import tacit
     >>> net = tacit.examples.kidney_stones()
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
-    >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "large"})
+    >>> bounds = tacit.causal.bounds(net, cause, effect, {"size": "small"})
     >>> bounds
     What the probabilities of causation can be
                               0
-    necessity    0.058 to 0.428
-    sufficiency  0.136 to 1.000
-    both         0.043 to 0.312
+    necessity    0.069 to 0.143
+    sufficiency  0.483 to 1.000
+    both         0.064 to 0.133
     >>> bounds.both.low.round(3), bounds.exact
-    (array([0.043]), True)
+    (array([0.064]), True)
     """
     question = Causation.of(net, cause, effect)
     known = question.others(net, rows)
@@ -101,15 +101,16 @@ class _Responses:
 
     def __init__(self, net: Network, question: Causation, known: Evidence, random: Sequence[str]) -> None:
         self.question, self.known, self.nodes = question, known, random
-        self.network = with_mechanisms(net, "response", random)
-        self.start = {name: np.asarray(self.network.table(f"{name}{RESPONSE}")) for name in random}
-        self.constraints = {name: _constraints(net, self.network, name) for name in random}
+        functional = with_mechanisms(net, "response", [question.x], random)
+        self.network = functional.with_cpts({own: _equal(functional, own) for own in map(_response, random)})
+        self.tables = net
+        self.constraints = {name: _constraints(net, functional, name) for name in random}
         self._queries: dict[tuple[str, str], tuple[TAC, Evidence, float]] = {}
         self.log_weights = {kind: self._log_weight(kind) for kind in KINDS}
 
     def extremes(self, kind: str, node: str) -> Interval:
         """The least and the largest value, row by row, where one node is random."""
-        gains, rows = np.unique(self._gains(kind, node, self.start), axis=0, return_inverse=True)
+        gains, rows = np.unique(self._gains(kind, node, {}), axis=0, return_inverse=True)
         low, high = (np.array([self._best(row, node, sign)[0] for row in gains]) for sign in (1.0, -1.0))
         return self._interval(kind, low[rows], -high[rows])
 
@@ -123,7 +124,11 @@ class _Responses:
 
     def random(self, rng: np.random.Generator) -> dict[str, Floats]:
         """Mechanisms of all nodes that agree with the tables: corners in random directions."""
-        return {name: self._best(rng.standard_normal(len(p)), name, 1.0)[1] for name, p in self.start.items()}
+        corners = {}
+        for name in self.nodes:
+            p = self.network.table(_response(name))
+            corners[name] = self._best(rng.standard_normal(p.size), name, 1.0)[1].reshape(p.shape)
+        return corners
 
     def _descend(self, kind: str, start: dict[str, Floats], row: int, sign: float) -> float:
         responses, value = dict(start), np.inf
@@ -131,7 +136,8 @@ class _Responses:
             before = value
             for node in self.nodes:
                 gains = self._gains(kind, node, responses, slice(row, row + 1))[0]
-                value, responses[node] = self._best(gains, node, sign)
+                value, best = self._best(gains, node, sign)
+                responses[node] = best.reshape(responses[node].shape)
             if before - value < GAIN:
                 break
         return value
@@ -144,15 +150,19 @@ class _Responses:
         return float(sign * gains @ best), best
 
     def _gains(self, kind: str, node: str, responses: dict[str, Floats], rows: slice = slice(None)) -> Floats:
-        """The probability of the event under each response function, over that of what is known: (rows, responses)."""
+        """The probability of the event under each response function, over that of what is known.
+
+        A row has one number for each state of the response's parents and each response.
+        """
         tac, evidence, scale = self._query(kind, node)
-        cpts = {f"{name}{RESPONSE}": own for name, own in responses.items() if name != node}
+        cpts = {_response(name): own for name, own in responses.items() if name != node}
         own, some = tac.with_network(tac.network.with_cpts(cpts)) if cpts else tac, _some(evidence, rows)
         with quietly():
             posterior = np.nan_to_num(own.posterior(some))  # NaN where no response leads to the event
         known = self.log_weights[kind][rows]
         share = np.exp(own.log_evidence(some) - np.where(np.isneginf(known), 0.0, known))
-        return np.asarray(scale * share[:, None] * posterior / self.start[node])
+        count = posterior.shape[-1]  # of responses, all of which are equally probable in the network
+        return np.asarray(scale * share[:, None] * posterior.reshape(len(posterior), -1) * count)
 
     def _query(self, kind: str, node: str) -> tuple[TAC, Evidence, float]:
         """The query for the response of a node together with the event, its rows, and a scale."""
@@ -161,7 +171,8 @@ class _Responses:
             event = self._event(kind, columns)
             names = [*self.known.columns, *(name for name in event if name not in columns)]
             options = CompileOptions(do=tuple(columns))
-            tac = compiled(TAC, worlds, f"{node}{RESPONSE}", names, (), options)
+            response = _response(node)
+            tac = compiled(TAC, worlds, [*worlds.parents(response), response], names, (), options)
             scale = self.question.effect.scale
             self._queries[kind, node] = tac, with_columns(self.known, event), scale
         return self._queries[kind, node]
@@ -185,7 +196,7 @@ class _Responses:
         """The logarithm of how probable what is known is: the tables decide it, whatever the mechanisms are."""
         event = {} if kind == "both" else self._event(kind, {})
         seen = with_columns(self.known, {name: event[name] for name in (self.question.x, self.question.y) if event})
-        tac = compile(self.network, None, list(seen.columns))
+        tac = compile(self.tables, None, list(seen.columns))
         scale = self.question.effect.scale if kind == "sufficiency" else 1.0
         return np.asarray(tac.log_evidence(seen) + np.log(scale))
 
@@ -199,15 +210,28 @@ def _some(evidence: Evidence, rows: slice) -> Evidence:
     return Evidence(len(range(evidence.rows)[rows]), take(evidence.columns, rows))
 
 
-def _constraints(net: Network, functional: Network, name: str) -> tuple[csr_array, Floats]:
-    """What a table says of the response functions: those that give a state together have its probability."""
+def _response(name: str) -> str:
+    return f"{name}{RESPONSE}"
+
+
+def _equal(net: Network, name: str) -> Floats:
+    """A table in which all states are equally probable."""
+    shape = net.table(name).shape
+    return np.full(shape, 1 / shape[-1])
+
+
+def _constraints(net: Network, functional: Network, name: str) -> tuple[Any, Floats]:
+    """What a table says of the response functions: those that give a state together have its probability.
+
+    It does so for each state of the response's parents by itself.
+    """
     rule = functional.cpt(name)
     assert isinstance(rule, FunctionCPT)
+    node = Node.of(net, name, functional.parents(name))
     codes = rule.codes.reshape(-1, rule.codes.shape[-1])  # (parents' states, responses)
     states, count = net.variable(name).card, codes.shape[1]
     lines = codes + states * np.arange(len(codes))[:, None]
     places = np.broadcast_to(np.arange(count), codes.shape)
     shape = (states * len(codes), count)
     matrix = csr_array((np.ones(codes.size), (lines.ravel(), places.ravel())), shape=shape)
-    node = net.node(name)
-    return matrix, node.cpt.dense(node.variable, [net.variable(parent) for parent in node.parents]).ravel()
+    return block_diag([matrix] * len(node.rows)), node.rows.ravel()

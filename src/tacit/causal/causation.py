@@ -31,14 +31,14 @@ def necessity(net: Network, cause: Any, effect: Any, rows: EvidenceLike | None =
     Parameters
     ----------
     net
-        A network in which what X may change is a function of its parents: `Network.mechanisms` makes one.
+        A network in which what X may change is a function of its parents: `net.mechanisms(would=[X])` makes one.
     cause, effect
         The variable X, its state x, and x', its state instead: `("X", "x", "x'")`; and `("Y", "y")`.
     rows
         Evidence on other variables; NaN where it is impossible together with X = x and Y = y.
 
     >>> import tacit
-    >>> net = tacit.examples.kidney_stones().mechanisms("monotone")
+    >>> net = tacit.examples.kidney_stones().mechanisms("monotone", would=["treatment"])
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
     >>> tacit.causal.necessity(net, cause, effect, {"size": ["small", "large"]}).round(3)
     array([0.069, 0.058])
@@ -53,7 +53,7 @@ def sufficiency(net: Network, cause: Any, effect: Any, rows: EvidenceLike | None
     That is of rows in which X was x' and Y was not y. The parameters are those of `necessity`.
 
     >>> import tacit
-    >>> net = tacit.examples.kidney_stones().mechanisms("monotone")
+    >>> net = tacit.examples.kidney_stones().mechanisms("monotone", would=["treatment"])
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
     >>> tacit.causal.sufficiency(net, cause, effect, {"size": ["small", "large"]}).round(3)
     array([0.483, 0.136])
@@ -68,7 +68,7 @@ def both(net: Network, cause: Any, effect: Any, rows: EvidenceLike | None = None
     `rows` may have evidence on all variables. The other parameters are those of `necessity`.
 
     >>> import tacit
-    >>> net = tacit.examples.kidney_stones().mechanisms("monotone")
+    >>> net = tacit.examples.kidney_stones().mechanisms("monotone", would=["treatment"])
     >>> cause, effect = ("treatment", "A", "B"), ("recovery", "yes")
     >>> tacit.causal.both(net, cause, effect, {"size": ["small", "large"]}).round(3)
     array([0.064, 0.043])

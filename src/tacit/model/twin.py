@@ -83,7 +83,7 @@ def _require_function(net: Model, name: str, set_to: Sequence[str]) -> None:
                            "ask for a discrete variable")  # fmt: skip
     if not is_function(cpt):
         problem = "its state is random given its parents: what it would have been depends on how chance works there"
-        ways = "net.mechanisms() assumes that, and tacit.causal.bounds holds whatever it is"
+        ways = f"net.mechanisms(would={list(set_to)}) assumes that, and tacit.causal.bounds holds whatever it is"
         raise NetworkError(f"{where}, and {problem}; {ways}")
 
 

@@ -28,14 +28,15 @@ from tacit.model.densities import AnyDensity
 from tacit.model.elements.intervals import Edges, checked_edges
 from tacit.model.elements.variable import Label, Variable, listed_states, similar
 from tacit.model.graph import Node, in_topological_order, parents_of
-from tacit.model.mechanisms import with_mechanisms
+from tacit.model.mechanisms import Kind, with_mechanisms
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.query.answers.by_variable import Information
-from tacit.query.answers.probabilities import Marginals, wants_labels, with_labels
+from tacit.query.answers.probabilities import Marginals, index_of, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
-from tacit.query.asking.options import Asked, CompileOptions, checked_query
+from tacit.query.asking.options import Asked, CompileOptions, checked_query, names_of
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
+from tacit.query.label_issues import BELOW, LabelIssues, checked_label, label_issues
 from tacit.query.one_row import OneRow
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
@@ -111,10 +112,10 @@ class Network(Model):
         fixed = {name: _fixed(self.variable(self.named(name)), state) for name, state in states.items()}
         return self._with_nodes(fixed, self.selection)
 
-    def mechanisms(self, kind: str = "response") -> Self:
-        """A network that answers as this one does, and in which all that is random are roots.
+    def mechanisms(self, kind: Kind = "response", would: Iterable[str] | None = None) -> Self:
+        """A network that answers as this one does, and in which chance is apart from what it decides.
 
-        Each random node with parents becomes a function of them and of a new root, `NAME.response`. Questions about
+        Each random node with parents becomes a function of them and of a new node, `NAME.response`. Questions about
         what would have been need that: `tacit.compile(..., would=[...])`. **The choice is an assumption**: the tables
         do not say how chance works, and other mechanisms with the same tables answer such questions in another way.
         `tacit.causal.bounds` says how far apart these answers can be.
@@ -122,11 +123,17 @@ class Network(Model):
         Parameters
         ----------
         kind
-            "response": chance answers every state of the parents by itself, so that a state of the root is a function
-            of the parents. Their number grows exponentially with the states of the parents. "monotone": chance is a
-            level between 0 and 1, and the node has the state that is the quantile of this level. Where a parent's next
-            state makes higher states more probable, it then never brings about a lower one: refused where it does not
-            make them all more, or all less, probable.
+            "response": chance answers every state of the parents by itself, so that a state of the response is a
+            function of the parents. Their number grows exponentially with the states of the parents. "monotone":
+            chance is a level between 0 and 1, and the node has the state that is the quantile of this level. Where a
+            parent's next state makes higher states more probable, it then never brings about a lower one: refused where
+            it does not make them all more, or all less, probable. A mapping gives the kinds of some nodes, and None to
+            leave one as it is; others are "response".
+        would
+            The variables that the other world will set, those of `compile(..., would=)`: only nodes below them get
+            mechanisms. Parents that setting these does not change are in the same state in both worlds, so that
+            responses are functions of the other parents, and "monotone" speaks of these alone. Answers are the same,
+            and the network is smaller.
 
         >>> from tacit import examples
         >>> net = examples.kidney_stones().mechanisms()
@@ -134,8 +141,11 @@ class Network(Model):
         (('size', 'treatment', 'recovery.response'), 16)
         >>> net.posterior("recovery", {"treatment": ["A", "B"]})[:, 0].round(3)  # as before
         array([0.78 , 0.826])
+        >>> small = examples.kidney_stones().mechanisms(would=["treatment"])
+        >>> small.parents("recovery"), small.parents("recovery.response"), len(small.states("recovery.response"))
+        (('treatment', 'recovery.response'), ('size',), 4)
         """
-        return with_mechanisms(self, kind)
+        return with_mechanisms(self, kind, None if would is None else names_of(self, would, "would"))
 
     def adjustment(
         self, x: str | Iterable[str], y: str | Iterable[str], latent: Iterable[str] = ()
@@ -264,6 +274,31 @@ class Network(Model):
         """
         tac, known = self._asked(query, evidence)
         return tac.predict(known)
+
+    def label_issues(self, name: str, rows: EvidenceLike, below: float = BELOW) -> LabelIssues:
+        """The rows of a table whose label is improbable, given all else in the row: it may be wrong.
+
+        Parameters
+        ----------
+        name
+            The variable whose labels are judged.
+        rows
+            The table, with a column of these labels; where a label is missing, there is nothing to judge.
+        below
+            The probability below which a label is listed.
+
+        >>> from tacit import examples
+        >>> rows = {"smoke": ["yes", "no"], "bronc": ["yes", "yes"], "dysp": ["no", "yes"]}
+        >>> examples.asia().label_issues("dysp", rows, below=0.3)
+           dysp  probability  likely  probability
+        0    no     0.185344     yes     0.814656
+        [1 row; about 0.371 expected without errors]
+        """
+        own = self.variable(self.named(name))
+        limit, known = checked_label(own, below), self._read(rows)
+        others = Evidence(known.rows, {other: one for other, one in known.columns.items() if other != own.name})
+        posterior = self._query(own.name, others).posterior(others)
+        return label_issues(own, known.columns.get(own.name), posterior, limit, index_of(rows, known.rows))
 
     @overload
     def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...

@@ -16,7 +16,7 @@ from tacit.query.answers.selection import Selected
 from tacit.query.network import Network
 from tacit.sklearn.default import Ranks
 from tacit.sklearn.table import missing
-from tacit.theory.conclusions import NO_WEIGHT
+from tacit.theory.conclusions import told
 
 MAX_SHOWN = 20  # features, and tests
 REVERSED = {">=": "<=", ">": "<", "<=": ">=", "<": ">"}
@@ -105,9 +105,9 @@ class Prediction:
     def _features(self) -> Grid:
         """The features that add most."""
         i = self.state
-        telling = [one for one in self.features if not abs(one.weight[i]) < NO_WEIGHT] or list(self.features)
+        telling = [one for one in self.features if told(one.weight[i]) != 0] or list(self.features)
         largest = sorted(telling, key=lambda one: -np.nan_to_num(abs(one.weight[i])))[:MAX_SHOWN]
-        numbers = [(self._number(float(one.without[i])), f"{round(one.weight[i], 9) + 0.0:+.3g}") for one in largest]
+        numbers = [(self._number(float(one.without[i])), f"{told(one.weight[i]):+.3g}") for one in largest]
         body = [(one.name, in_words(one.value), *both) for one, both in zip(largest, numbers, strict=True)]
         what = "the prediction" if self.classes is None else f"the log-odds of {self.classes[i]}"
         nats = "" if self.classes is None else " (nats)"

@@ -61,6 +61,15 @@ def change(query: str, state: Label, before: float, after: float) -> str:
     return f"{query}={state} {'rises' if after > before else 'falls'} from {start} to {end}"
 
 
+def told(weight: float) -> float:
+    """A weight as texts and charts tell it: 0 where rounding alone makes it differ from that.
+
+    >>> told(-4.44e-16), told(-0.02)
+    (0.0, -0.02)
+    """
+    return 0.0 if abs(weight) < NO_WEIGHT else float(weight)
+
+
 def in_lines(sentence: str) -> str:
     """A sentence as it is printed."""
     return textwrap.fill(sentence, LINE, break_long_words=False, break_on_hyphens=False)

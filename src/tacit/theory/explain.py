@@ -24,7 +24,7 @@ from tacit.model.model import Model
 from tacit.query.answers.selection import selected_network
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
-from tacit.theory.conclusions import NO_WEIGHT, in_lines, of_no_weight, reasons, standing
+from tacit.theory.conclusions import in_lines, of_no_weight, reasons, standing, told
 from tacit.theory.explain_changes import MOST_PROBABLE, Change, Turn, changes, changes_grid, crossings_grid
 from tacit.theory.findings import Finding, findings, said
 from tacit.theory.multilinear import polynomial, subsets
@@ -142,8 +142,8 @@ class Explanation:
 
     @property
     def weights(self) -> list[tuple[str, float]]:
-        """Each finding in words, and its weight for `state`."""
-        return [(f"{one.name}: {one.value}", float(one.weight[self.state])) for one in self.findings]
+        """Each finding in words, and its weight for `state`, 0 where rounding alone makes it differ from that."""
+        return [(f"{one.name}: {one.value}", told(one.weight[self.state])) for one in self.findings]
 
     @property
     def closest(self) -> Test | None:
@@ -218,7 +218,7 @@ class Explanation:
             return None
         state = self.state
         shown = sorted(self.findings, key=lambda one: -np.nan_to_num(abs(one.weight[state])))
-        idle = [one.name for one in shown if abs(float(one.weight[state])) < NO_WEIGHT]
+        idle = [one.name for one in shown if told(one.weight[state]) == 0]
         if len(idle) == len(shown):
             idle = []  # a table needs some line
         shown = [one for one in shown if one.name not in idle]
@@ -272,9 +272,8 @@ class Explanation:
 
 
 def _line(one: Finding, state: int) -> tuple[str, str, str]:
-    weight = round(float(one.weight[state]), 9) + 0.0  # what rounding leaves of 0 is 0
     name = f"{one.name}: {one.value}" if one.value else one.name
-    return name, probability(float(one.without[state])), f"{weight:+.3g}"
+    return name, probability(float(one.without[state])), f"{told(one.weight[state]):+.3g}"
 
 
 def _more(count: int, which: str) -> str:

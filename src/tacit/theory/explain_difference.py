@@ -23,7 +23,7 @@ from tacit.model.elements.variable import Label
 from tacit.query.answers.answer import quietly
 from tacit.query.query import Query
 from tacit.theory.arguments import read_given, state_of
-from tacit.theory.conclusions import NO_WEIGHT, change, in_lines, of_no_weight
+from tacit.theory.conclusions import change, in_lines, of_no_weight, told
 from tacit.theory.explain import one_row
 from tacit.theory.findings import ask_varied, content, log_odds, raised, said
 
@@ -91,8 +91,8 @@ class Comparison:
 
     @property
     def weights(self) -> list[tuple[str, float]]:
-        """Each step in words, and its weight for `state`."""
-        return [(one.text, float(one.weight[self.state])) for one in self.differences]
+        """Each step in words, and its weight for `state`, 0 where rounding alone makes it differ from that."""
+        return [(one.text, told(one.weight[self.state])) for one in self.differences]
 
     @property
     def conclusion(self) -> str:
@@ -145,11 +145,11 @@ class Comparison:
 
     def _steps(self) -> Grid:
         steps = list(zip(*self._columns().values(), strict=True))
-        idle = [name for name, *_, weight in steps if abs(weight) < NO_WEIGHT]
+        idle = [name for name, *_, weight in steps if told(weight) == 0]
         if len(idle) == len(steps):
             idle = []  # a table needs some line
         lines = [
-            (*cells, probability(posterior), f"{round(weight, 9) + 0.0:+.3g}")
+            (*cells, probability(posterior), f"{told(weight):+.3g}")
             for *cells, posterior, weight in steps
             if cells[0] not in idle
         ]

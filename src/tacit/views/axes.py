@@ -23,7 +23,7 @@ POINTS_PER_INCH = 72
 WIDTH, SHAPE, LOWEST, HIGHEST = 5.0, 0.7, 2.2, 4.0  # of a new figure: inches, height / width, and its limits in inches
 NARROW = 4.5  # inches: narrower figures, such as those of a column, have smaller letters
 LETTERS, SMALL_LETTERS = 9, 8  # points
-LEGEND_HANDLE = 2.6  # what a line of a legend has beside its text, in sizes of its letters
+HANDLE, BESIDE_HANDLE = 1.4, 1.2  # of a legend: a line of it, and what is beside its text else, in sizes of its letters
 SPILL = 1.02  # widths of the axes that a legend may take
 SPARE = 1.04  # widths of a text, of whose lines some have wider letters than others
 LINE = 1.3  # the height of a line, in sizes of its letters
@@ -117,7 +117,7 @@ def row_title(index: Any) -> str:
     return "row" if index is None or all(isinstance(own, int | np.integer) for own in index) else ""
 
 
-def with_legend(ax: Axes, columns: int, title: str | None = None) -> Axes:
+def with_legend(ax: Axes, columns: int, title: str | None = None, handle: float = HANDLE) -> Axes:
     """Axes with their legend above them, where it hides nothing, in as many columns as have room there.
 
     Its letters are those of the axis below. A figure of ours becomes higher by it.
@@ -125,8 +125,8 @@ def with_legend(ax: Axes, columns: int, title: str | None = None) -> Axes:
     letters, room = ax.xaxis.label.get_size(), width_of(ax)
     handles, names = ax.get_legend_handles_labels()
     how = {"frameon": False, "fontsize": letters, "title": title, "title_fontsize": letters, "alignment": "left"}
-    how |= {"borderpad": 0.2, "handlelength": 1.4, "handletextpad": 0.6, "columnspacing": 1.2, "borderaxespad": 0.3}
-    wide = room - LEGEND_HANDLE * letters / POINTS_PER_INCH
+    how |= {"borderpad": 0.2, "handlelength": handle, "handletextpad": 0.6, "columnspacing": 1.2, "borderaxespad": 0.3}
+    wide = room - (handle + BESIDE_HANDLE) * letters / POINTS_PER_INCH
     for count in range(columns, -1, -1):
         shown = [literal(name) if count else in_lines(name, wide, letters) for name in names]
         legend = ax.legend(handles, shown, ncols=max(count, 1), loc="lower left", bbox_to_anchor=(0, 1), **how)

@@ -48,7 +48,8 @@ BEHIND = 3  # points from the end of a bar to its number
 BEYOND = 1.3  # an infinite weight is drawn so many times as long as the longest finite one
 LEGEND_COLUMNS = 6
 IMPOSSIBLE = "impossible evidence"  # in place of a bar
-TICKS, CROWDED = np.linspace(0, 1, 6), 1.5  # of an axis from 0 to 1, which take less of it if it ends there
+TICKS, FEW_TICKS = np.linspace(0, 1, 6), (0, 0.5, 1)  # of an axis from 0% to 100%, and where that is short
+TICK_ROOM = 0.45  # inches that a tick needs with its number
 LEAST_PLAIN = 0.0005  # below, percentages have two digits that count
 MARKERS = "os^Dv"  # of means: states are told apart in grey print, too
 
@@ -112,10 +113,10 @@ def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None
     _check_rows(answer)
     table, names = flat(answer.array), _names(answer)
     if len(table) == 1:
-        lines = _lines(ax, width, names)
+        lines = lines_for(ax, width, names)
         numbers = lines.bars(table[0], table[0], [_percent(p) for p in table[0]], FILLED)
-        return _to_one(lines.done(_title(answer)), table[0], numbers)
-    lines, left = _lines(ax, width, _rows(answer)), np.zeros(len(table))
+        return _to_one(lines, _title(answer), ends=table[0], numbers=numbers)
+    lines, left = lines_for(ax, width, _rows(answer)), np.zeros(len(table))
     for name, share, color in zip(names, np.nan_to_num(table).T, _colors(len(names)), strict=True):
         how = {"color": color, "edgecolor": "white", "linewidth": 0.6, "label": name}
         lines.ax.barh(lines.middles, share, lines.look.bar, left, **how)
@@ -134,38 +135,40 @@ def _credible(mean: Labelled, low: Floats, high: Floats, level: float, ax: Any, 
     if len(table) == 1:
         ends = zip(table[0], low[0], high[0], strict=True)
         said = [f"{100 * p:.1f}%  [{100 * a:.1f}, {100 * b:.1f}]" for p, a, b in ends]
-        lines = _lines(ax, width, names)
-        numbers = lines.bars(table[0], high[0], said, REST)
-        lines.ax.hlines(lines.middles, low[0], high[0], color=INK, linewidth=1.6)
-        return _to_one(lines.done(f"{_title(mean)}, {about}"), high[0], numbers)
+        lines = lines_for(ax, width, [f"{name}:  {text}" for name, text in zip(names, said, strict=True)], above=True)
+        lines.ax.barh(lines.middles, table[0], lines.look.bar, color=REST)
+        lines.ax.hlines(lines.middles, low[0], high[0], color=INK, linewidth=1.6, clip_on=False)
+        return _to_one(lines, f"{_title(mean)}, {about}")
     shown = names[:1] if len(names) == 2 else names
-    lines = _lines(ax, width, _rows(mean), INTERVAL * len(shown))
+    lines = lines_for(ax, width, _rows(mean), INTERVAL * len(shown))
     colors = [FILLED] if len(shown) == 1 else _colors(len(shown), lightest=0.8)
     for column, color in enumerate(colors):
         y = lines.middles + lines.look.bar * ((len(shown) - 1) / 2 - column) / len(shown)
-        lines.ax.hlines(y, low[:, column], high[:, column], color=color, linewidth=1.6)
+        how = {"color": color, "clip_on": False}  # at 0 and 1, half of a dot would be cut
+        lines.ax.hlines(y, low[:, column], high[:, column], linewidth=1.6, **how)
         marker = MARKERS[column % len(MARKERS)]
-        lines.ax.plot(table[:, column], y, marker, color=color, markersize=4.5, label=shown[column])
+        lines.ax.plot(table[:, column], y, marker, markersize=4.5, label=shown[column], **how)
     if len(shown) == 1:
         what = f"P({', '.join(mean.variables)} = {shown[0]} | evidence), {about}"
-        return _to_one(lines.done(what, row_title(mean.index)))
+        return _to_one(lines, what, row_title(mean.index))
     return _of_rows(lines, mean, len(shown), f"{_title(mean)}, {about}")
 
 
-def _of_rows(lines: _Lines, answer: Labelled, states: int, text: str) -> Axes:
+def _of_rows(lines: Lines, answer: Labelled, states: int, text: str) -> Axes:
     """The axes of several rows, with a text below and a legend of the states above."""
-    ax = _to_one(lines.done(text, row_title(answer.index)))
+    ax = _to_one(lines, text, row_title(answer.index))
     return with_legend(ax, min(LEGEND_COLUMNS, states), literal(", ".join(answer.variables)))
 
 
-def _to_one(ax: Axes, ends: Floats | None = None, numbers: Sequence[Any] = ()) -> Axes:
-    """Axes from 0 to 1, and beyond as far as the numbers behind the ends of bars need."""
-    high = 1.0 if ends is None else max(1.0, _limits(np.nan_to_num(ends), numbers, width_of(ax))[1])
-    ticks = TICKS if high < CROWDED else (0, 0.5, 1)
-    ax.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
+def _to_one(lines: Lines, text: str, side: str = "", ends: Floats | None = None, numbers: Sequence[Any] = ()) -> Axes:
+    """Axes from 0% to 100% with a text below, and beyond as far as the numbers behind the ends of bars need."""
+    ax, wide = lines.ax, width_of(lines.ax)
+    high = 1.0 if ends is None else max(1.0, _limits(np.nan_to_num(ends), numbers, wide)[1])
+    ticks = TICKS if wide / high >= TICK_ROOM * len(TICKS) else FEW_TICKS
+    ax.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
     ax.spines["bottom"].set_bounds(0, 1)
     ax.set_xlim(0, high)
-    return ax
+    return lines.done(text, side, share=1 / high)
 
 
 def _percent(p: float) -> str:
@@ -205,7 +208,7 @@ def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> A
     if not found:
         raise TacitError("there are no weights to draw: no finding has one of its own; print the explanation")
     numbers = np.array([weight for _, weight in found])
-    lengths, lines = _drawn(numbers), _lines(ax, width, [name for name, _ in found])
+    lengths, lines = _drawn(numbers), lines_for(ax, width, [name for name, _ in found])
     said = [_signed(weight) for weight in numbers]
     texts = lines.bars(lengths, lengths, said, _signs(numbers))
     lines.draw_zero()
@@ -215,7 +218,9 @@ def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> A
 
 
 def _signed(weight: float) -> str:
-    """A weight with its sign: +4.43, −0.0137, +∞."""
+    """A weight with its sign: +4.43, −0.0137, +∞; 0 has none."""
+    if weight == 0:
+        return "0"
     return true_minus(f"{weight:+#.3g}").rstrip(".").replace("inf", "∞")
 
 
@@ -246,7 +251,7 @@ def _title(answer: Labelled) -> str:
     return f"P({', '.join(answer.variables)} | evidence)"
 
 
-class _Lines(NamedTuple):
+class Lines(NamedTuple):
     """Axes with a line for each name, from top to bottom, in which bars are drawn."""
 
     ax: Axes
@@ -264,11 +269,13 @@ class _Lines(NamedTuple):
             numbers.append(self.ax.annotate(text, (end, place), (shift, 0), ha=side, **how))
         return numbers
 
-    def done(self, text: str, side: str = "") -> Axes:
-        """The axes, as high as their lines need, with a text below them and one to their left."""
+    def done(self, text: str, side: str = "", share: float = 1.0) -> Axes:
+        """The axes, as high as their lines need, with a text to their left, and one below the first share of them."""
         if not self.look.above:
             self.ax.set_ylabel(literal(side), size=self.look.axis_letters)
-        self.ax.set_xlabel(in_lines(text, width_of(self.ax), self.look.axis_letters))
+        wide = width_of(self.ax)
+        self.ax.set_xlabel(in_lines(text, share * wide, self.look.axis_letters))
+        self.ax.xaxis.label.set_x(share / 2)
         return with_height(self.ax, self.height)
 
     def draw_zero(self) -> None:
@@ -283,20 +290,30 @@ class _Lines(NamedTuple):
             self.ax.axvline(0, color=INK, linewidth=1)
 
 
-def _lines(ax: Any, width: float | str | None, names: Sequence[str], bar: float | None = None) -> _Lines:
-    """Axes with lines of such a height, if one is given; many lines are as much lower as lets them fit a page."""
+def lines_for(
+    ax: Any,
+    width: float | str | None,
+    names: Sequence[str],
+    bar: float | None = None,
+    gap: float = BETWEEN,
+    above: bool = False,
+) -> Lines:
+    """Axes with lines of such a height, if one is given; many lines are as much lower as lets them fit a page.
+
+    Names that have to be `above` the lines are there in wide figures, too.
+    """
     wide = figure_width(ax, width, WIDTH)
     room = wide - MARGIN if ax is None else width_of(ax)
     ax = axes_of(ax, (wide, HEIGHT))
-    look, names = _placed(names, room)
+    look, names = _above(names, room) if above else _placed(names, room)
     if bar is not None:
-        look = replace(look, bar=bar, gap=BETWEEN)
+        look = replace(look, bar=bar, gap=gap)
     look = _on_a_page(look, names)
     middles = look.middles(names[::-1])[::-1]
     look.draw_names(ax, middles, names)
     ax.tick_params(axis="x", labelsize=look.axis_letters)
     ax.xaxis.label.set_size(look.axis_letters)
-    return _Lines(plain(ax), look, middles, sum(map(look.height, names)))
+    return Lines(plain(ax), look, middles, sum(map(look.height, names)))
 
 
 def _on_a_page(look: BarLook, names: Sequence[str]) -> BarLook:
@@ -317,6 +334,10 @@ def _placed(names: Sequence[str], room: float) -> tuple[BarLook, list[str]]:
             return look, beside
     if wide and all(name.replace("\n", " ") == literal(own) for name, own in zip(beside, names, strict=True)):
         return SMALL_BESIDE, beside
+    return _above(names, room)
+
+
+def _above(names: Sequence[str], room: float) -> tuple[BarLook, list[str]]:
     return ABOVE, [in_lines(name, room, ABOVE.letters) for name in names]
 
 

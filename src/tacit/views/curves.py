@@ -27,8 +27,12 @@ from tacit.views.nodes import (
 from tacit.views.picture import Area, Box, Item, Text
 from tacit.views.words import true_minus, wrapped
 
-POINTS = 121  # of a curve, evenly spread
-TAIL = 0.002  # of the probability that is left out at either end
+POINTS, LEVELS = 121, np.linspace(0.01, 0.99, 25)  # of a curve: evenly spread, and quantiles
+FINE, COARSE = 2e-4, 5e-3  # of its peak, by which a curve may be off: in a plot, and in the box of a node
+MAX_ROUNDS = 16  # in which points are added to a curve
+TAIL = 0.002  # of the probability that is left out at either end, and less where the density is not yet low there
+TAILS = np.geomspace(TAIL, 1e-13, 18)  # the shares that are tried
+LOW = 0.005  # a density, as a share of its peak
 FLANKS = (-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 2.0)  # standard deviations from the mean of a component, to see narrow ones
 LEAST_WEIGHT = 1e-4  # of a component that is looked at
 MAX_PLACES, EXPONENTS_FROM = 6, 1e7  # decimals of a mean, and from where on it has an exponent
@@ -62,16 +66,51 @@ class Distributions(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
 
 
-def places(mixture: Distributions) -> Floats:
-    """Numbers at which to draw the densities of all rows, in ascending order: counts, or enough for smooth curves."""
-    low, high = np.nanmin(mixture.quantile(TAIL)), np.nanmax(mixture.quantile(1 - TAIL))
+def places(mixture: Distributions, error: float = FINE) -> Floats:
+    """Numbers at which to draw the densities of all rows, in ascending order: counts, or enough for smooth curves.
+
+    Straight lines between them are off by a share of the peak of each row, at most.
+    """
     if mixture.components.counted:
-        return np.unique(np.linspace(low, high, POINTS).round())
-    components = mixture.components
-    means, sds = components.means(), np.sqrt(components.variances())
+        ends = np.nanmin(mixture.quantile(TAIL)), np.nanmax(mixture.quantile(1 - TAIL))
+        return np.unique(np.linspace(*ends, POINTS).round())
+    near = np.unique(np.concatenate([mixture.quantile(LEVELS).ravel(), _near_means(mixture)]))
+    near = near[np.isfinite(near)]
+    peaks = mixture.pdf(near).max(axis=1)
+    known = [(own, peak) for own, peak in zip(mixture, peaks.tolist(), strict=True) if not math.isnan(peak)]
+    low = min(_end(own, TAILS, peak) for own, peak in known)
+    high = max(_end(own, 1 - TAILS, peak) for own, peak in known)
+    start = np.concatenate([np.linspace(low, high, POINTS), near[(near > low) & (near < high)]])
+    return _refined(mixture, np.unique(start), error)
+
+
+def _near_means(mixture: Distributions) -> Floats:
+    """Numbers around the means of all components that count."""
+    means, sds = mixture.components.means(), np.sqrt(mixture.components.variances())
     seen = np.broadcast_to(mixture.weights > LEAST_WEIGHT, np.broadcast_shapes(mixture.weights.shape, means.shape))
-    near = np.stack([np.broadcast_to(means + flank * sds, seen.shape)[seen] for flank in FLANKS])
-    return np.unique(np.concatenate([np.linspace(low, high, POINTS), near[(near > low) & (near < high)]]))
+    return np.concatenate([np.broadcast_to(means + flank * sds, seen.shape)[seen] for flank in FLANKS])
+
+
+def _end(own: Distributions, levels: Floats, peak: float) -> float:
+    """The first of some quantiles of a row where its density is low, so that its curve does not start in mid-air."""
+    numbers = own.quantile(levels)[0]
+    low = own.pdf(numbers)[0] <= LOW * peak
+    return float(numbers[low.argmax() if low.any() else -1])
+
+
+def _refined(mixture: Distributions, x: Floats, error: float) -> Floats:
+    """These numbers, and more where the density of some row bends between them."""
+    y = mixture.pdf(x)
+    for _ in range(MAX_ROUNDS):
+        middles = (x[:-1] + x[1:]) / 2
+        between = mixture.pdf(middles)
+        off = np.abs(between - (y[:, :-1] + y[:, 1:]) / 2)
+        bent = (off > error * y.max(axis=1, keepdims=True)).any(axis=0)
+        if not bent.any():
+            break
+        order = np.argsort(x := np.concatenate([x, middles[bent]]), kind="stable")
+        x, y = x[order], np.concatenate([y, between[:, bent]], axis=1)[:, order]
+    return x
 
 
 class Column(NamedTuple):
@@ -92,7 +131,7 @@ class Column(NamedTuple):
         """The distribution of one row."""
         if not mixture.components.summarised:
             return cls(label, "a density")
-        x = places(mixture)
+        x = places(mixture, COARSE)
         y = mixture.pdf(x)[0]
         text, ends = (
             _mean_and_sd(mixture.mean[0], mixture.sd[0]),

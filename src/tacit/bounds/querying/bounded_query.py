@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -13,21 +14,19 @@ from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.progress import Progress
 from tacit.base.text import plural
-from tacit.bounds.posterior_bounds import Bounds, bounds_of, inside
+from tacit.bounds.posterior_bounds import Bounds, inside
+from tacit.bounds.querying.answering import FEW_ROWS, Answering
 from tacit.bounds.querying.bounded_cost import BoundedCost, WindowCost
-from tacit.bounds.querying.ground import Ground
-from tacit.bounds.querying.propagation import Box
-from tacit.bounds.querying.sharpening import STEPS, Sharpening
-from tacit.bounds.row_numbers import RowNumbers, impossible_rows, numbers_of
-from tacit.bounds.window_table import WindowTable
-from tacit.bounds.windows import Window
+from tacit.bounds.querying.boxes import Box
+from tacit.bounds.querying.evidence_bounds import EvidenceBounds, log_scale_slack
+from tacit.bounds.row_numbers import impossible_rows
 from tacit.compiler.question import Question
-from tacit.evidence.column import Evidence, blocks
+from tacit.evidence.column import Evidence
 from tacit.evidence.read import EvidenceLike
 from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.model.model import Model
 from tacit.query.answers.answer import warn_impossible
-from tacit.query.answers.interval import Interval, warn_wide
+from tacit.query.answers.interval import Interval, LogInterval, warn_wide
 from tacit.query.answers.probabilities import Marginals, index_of, wants_labels, with_labels
 from tacit.query.asking.asked_query import AskedQuery
 from tacit.query.asking.options import (
@@ -42,14 +41,16 @@ from tacit.query.asking.options import (
 from tacit.query.query import OTHER_QUERY
 from tacit.query.user_query import ALL_VARIABLES, UserQuery
 
-SINGLE_ROW = 64  # times the multiply-adds of a row in a batch are spent on a single one
 OF_EXACT = frozenset(  # what queries with exact answers have, beside methods that all of them have
     [
         *("circuit", "compare", "decide", "explain", "filtered", "jointree", "mean", "plan", "program", "quantile"),
         *("selected", "sensitivity", "to_onnx", "worth"),
     ]
 )
-ENTRIES_AT_ONCE = 2**22  # of a window's tables for a block of rows
+ANSWERS = (
+    *("interval", "posterior", "marginals", "marginal_intervals", "log_evidence", "log_evidence_interval"),
+    *("refine", "cost"),
+)
 
 
 class NoExactAnswerError(TacitError, AttributeError):
@@ -65,6 +66,7 @@ class BoundedQuery(AskedQuery):
     """
 
     exact = False
+    log_scale_slack = 0.0  # what rounding may have done to `log_scale`
 
     def __init__(
         self,
@@ -72,40 +74,22 @@ class BoundedQuery(AskedQuery):
         query: Asked,
         question: Question,
         limits: Limits,
+        options: CompileOptions,
         refusal: TooLargeError,
         hidden: Collection[str] = (),
     ) -> None:
         super().__init__(net, query, question)
         net.require_numbers()
-        self.limits, self.refusal, self.hidden = limits, refusal, hidden
-        self._ground = Ground(self.network, question if question.query else _of_all(question))
-        self._windows: dict[str, Window] = {}
-        self._boxes: Mapping[str, Box] = {}  # where all evidence is given
-        self._choose(self._ground, question.query or self.variables)
+        self.limits, self.options, self.refusal, self.hidden = limits, options, refusal, hidden
+        names = question.query or self.variables
+        self._own = Answering(self.network, question if question.query else _of_all(question), names, limits, options)
 
     @cached_property
-    def _everything(self) -> Ground:
-        """The ground of all variables, with a window for each."""
+    def _everything(self) -> Answering:
+        """Windows of all variables."""
         if not self.question.query:
-            return self._ground
-        ground = Ground(self.network, _of_all(self.question))
-        self._choose(ground, [name for name in self.variables if name not in self._windows])
-        return ground
-
-    def _choose(self, ground: Ground, names: Sequence[str]) -> None:
-        """Choose windows for some variables; where all evidence is given, that answers for them, too."""
-        until = time.monotonic() + self.limits.seconds
-        static = not self.question.evidence
-        search = self._sharpening(lambda name: RowNumbers(ground.around(name)), static)
-        wanted = [name for name in names if name in ground.factors.cards and name not in ground.settled]
-        if len(wanted) == 1:
-            search.one(wanted[0], until)
-        else:
-            search.all(wanted, until)
-        self._windows |= {name: window for name, window in search.windows.items() if name in wanted}
-        if static:
-            nothing = {name: Box(*np.full((2, ground.factors.cards[name]), np.nan)) for name in wanted}
-            self._boxes = {**self._boxes, **(nothing if search.impossible else search.boxes)}
+            return self._own
+        return Answering(self.network, _of_all(self.question), self.variables, self.limits, self.options)
 
     def interval(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Interval[Any]:
         """Ends between which the posterior certainly is, and an estimate between them: (rows, states) each.
@@ -114,8 +98,8 @@ class BoundedQuery(AskedQuery):
         """
         labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("interval")
-        known = self._read(evidence)
-        sure = self._interval(self._ground, self.question.query[0], known, index_of(evidence, known.rows))
+        known = self._read(evidence, lazily=True)
+        sure = self._interval(known, index_of(evidence, known.rows))
         return sure.labelled() if labels else sure
 
     def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
@@ -133,12 +117,13 @@ class BoundedQuery(AskedQuery):
     ) -> dict[str, Interval[Any]]:
         """The intervals of all variables, by name: see `interval`."""
         labels = wants_labels(labels, ALL_VARIABLES)
-        known, ground = self._read(evidence), self._everything
-        index = index_of(evidence, known.rows)
+        known, everything = self._read(evidence), self._everything
+        index, estimates = index_of(evidence, known.rows), everything.estimates(known)
         with Progress("intervals", len(self.variables)) as progress:
             answers = {}
             for name in self.variables:
-                sure = self._interval(ground, name, known, index)
+                bounds = everything.bounds(name, known, estimates.get(name))
+                sure = self._whole(everything, name, bounds, known, index)
                 answers[name] = sure.labelled() if labels else sure
                 progress.advance(1)
         return answers
@@ -158,22 +143,42 @@ class BoundedQuery(AskedQuery):
             {name: with_labels(own.estimate, [net.variable(name)], evidence) for name, own in sure.items()}
         )
 
+    @cached_property
+    def _evidence_bounds(self) -> EvidenceBounds:
+        """What bounds the probability of evidence; it takes up to `seconds` to make."""
+        scale = self.log_scale, self.log_scale_slack
+        return EvidenceBounds.of(self.network, self.question, self.limits, *scale)
+
+    def log_evidence_interval(self, evidence: EvidenceLike | None = None) -> LogInterval:
+        """Ends between which log p*(evidence) certainly is, and an estimate between them: (rows,) each.
+
+        Of a factor graph, that is the logarithm of the partition function with the evidence. The first call prepares
+        the bounds, for up to `seconds`; they are the same for all evidence.
+        """
+        known = self._read(evidence)
+        return self._evidence_bounds.interval(known.columns, known.rows)
+
+    def log_evidence(self, evidence: EvidenceLike | None = None) -> Floats:
+        """The estimate of log p*(evidence) for every row: the middle of `log_evidence_interval`."""
+        return self.log_evidence_interval(evidence).estimate
+
     def refine(
         self, evidence: EvidenceLike | None = None, seconds: float = 10.0, labels: bool = False
     ) -> Interval[Any]:
         """The interval of each row, narrower by so many seconds of further work, and never wider.
 
         Rows whose interval is wide get the time: larger windows, made for the row, and the intervals of other variables
-        that these make sharper. Ctrl-C ends the work, and keeps the best intervals so far.
+        that these make sharper. Ctrl-C ends the work, and keeps the best intervals so far. What was found for a row is
+        kept: asked again, its interval is at least as narrow.
         """
         labels = wants_labels(labels, OTHER_QUERY)
         checked_limits(None, seconds)
         until = time.monotonic() + seconds
         self.require_query("interval")
         known, name = self._read(evidence), self.question.query[0]
-        sure = self._interval(self._ground, name, known, index_of(evidence, known.rows))
+        sure = self._interval(known, index_of(evidence, known.rows))
         low, high = sure.low.copy(), sure.high.copy()
-        if name in self._ground.factors.cards and name not in self._ground.settled:
+        if self._own.is_open(name):
             self._refine(known, name, (low, high), until)
         estimate = inside(sure.estimate.T, low.T, high.T).T
         refined: Interval[Any] = Interval(low, high, estimate, [self.network.variable(name)], sure.index)
@@ -182,88 +187,53 @@ class BoundedQuery(AskedQuery):
     def _refine(self, known: Evidence, name: str, ends: tuple[Floats, Floats], until: float) -> None:
         """Narrow the ends of rows in place, the widest first."""
         low, high = ends
-        left = list(self._ground.factors.states[name])
-        widths = (high - low).max(axis=1)
-        wide = [int(row) for row in np.argsort(-widths, kind="stable") if widths[row] > self.limits.within]
-        try:
-            with Progress("refine", len(wide)) as progress:
-                for i, row in enumerate(wide):
-                    now = time.monotonic()
-                    if now > until:
-                        break
-                    box = self._sharpened(known, row, name, now + (until - now) / (len(wide) - i))
-                    before = Box(low[row, left], high[row, left])
-                    after = before.within(box) if box is not None else Box(*np.full((2, len(left)), np.nan))
-                    low[row, left], high[row, left] = after
-                    progress.advance(1)
-        except KeyboardInterrupt:
-            return
-
-    def _sharpened(self, known: Evidence, row: int, name: str, until: float) -> Box | None:
-        """The box of one row; None if it is impossible."""
-        columns = {n: column.block(row, row + 1) for n, column in known.columns.items()}
-        search = self._sharpening(lambda n: numbers_of(self._ground.around(n), columns, 1), single=True)
-        search.one(name, until)
-        return None if search.impossible else search.boxes[name]
-
-    def _sharpening(self, numbers: Callable[[str], RowNumbers], single: bool) -> Sharpening:
-        """The search for narrow intervals of a single row, or for windows that do for many."""
-        most = self.limits.multiply_adds * (SINGLE_ROW if single else 1)
-        return Sharpening(numbers, self.limits.within, [*(step for step in STEPS if step < most), most], single)
+        left = list(self._own.ground.factors.states[name])
+        wide = np.flatnonzero((high - low).max(axis=1) > self.limits.within).tolist()
+        columns = {row: {n: own.block(row, row + 1) for n, own in known.columns.items()} for row in wide}
+        for row in wide:
+            before = self._own.known_box(name, columns[row])
+            low[row, left], high[row, left] = Box(low[row, left], high[row, left]).within(before)
+        wide.sort(key=lambda row: -(high - low)[row].max())
+        with Progress("refine", len(wide)) as progress:
+            for i, row in enumerate(wide):
+                now = time.monotonic()
+                if now > until:
+                    break
+                box, ended = self._own.refined(name, columns[row], now + (until - now) / (len(wide) - i))
+                low[row, left], high[row, left] = Box(low[row, left], high[row, left]).within(box)
+                if ended:
+                    break
+                progress.advance(1)
 
     def cost(self) -> BoundedCost:
         """What was left out, where, and what an exact answer would cost."""
-        cards = self._ground.factors.cards
-        windows = {name: WindowCost.of(window, cards) for name, window in self._windows.items()}
+        cards = self._own.ground.factors.cards
+        windows = {name: WindowCost.of(window, cards) for name, window in self._own.windows.items()}
         return BoundedCost(windows, len(cards), str(self.refusal))
 
-    def _interval(self, ground: Ground, name: str, known: Evidence, index: Any) -> Interval[Floats]:
-        """The interval of one variable, over all of its states in the network; NaN where a row is impossible."""
-        variable, left = self.network.variable(name), ground.factors.states[name]
-        bounds = self._bounds(ground, name, known)
+    def _interval(self, known: Evidence, index: Any) -> Interval[Floats]:
+        """The interval of the query."""
+        own, name = self._own, self.question.query[0]
+        estimate = own.estimates(known).get(name) if own.static or known.rows <= FEW_ROWS else None
+        return self._whole(own, name, own.bounds(name, known, estimate), known, index)
+
+    def _whole(self, answering: Answering, name: str, bounds: Bounds, known: Evidence, index: Any) -> Interval[Floats]:
+        """The interval of a variable over all of its states in the network; NaN where a row is impossible."""
+        variable, states = self.network.variable(name), answering.ground.factors.states
         columns = {n: column for n, column in known.columns.items() if n in self.evidence}
-        impossible = impossible_rows(ground.factors.states, columns, known.rows)
+        impossible = impossible_rows(states, columns, known.rows) | answering.ground.ruled_out
         whole = []
         for part in bounds:
             array = np.zeros((known.rows, variable.card))
-            array[:, list(left)] = part.T
+            array[:, list(states[name])] = part.T
             array[np.isnan(part[0]) | impossible] = np.nan
             whole.append(array)
         low, high, estimate = whole
         return Interval(low, high, estimate, [variable], index)
 
-    def _bounds(self, ground: Ground, name: str, known: Evidence) -> Bounds:
-        """The bounds of one variable, over the states that are left of it: (states, rows)."""
-        if name not in ground.factors.cards:
-            answer = np.ones((1, known.rows))
-            bounds = Bounds(answer, answer, answer)
-        elif name in ground.settled:
-            likelihoods = known.columns[name].likelihoods()[list(ground.factors.states[name])]
-            answer = np.broadcast_to(likelihoods, (len(likelihoods), known.rows))
-            bounds = Bounds(answer, answer, answer)
-        elif name in self._boxes:
-            box = self._boxes[name]
-            low, high = (np.repeat(end[:, None], known.rows, axis=1) for end in box)
-            bounds = Bounds(low, high, inside((low + high) / 2, low, high))
-        else:
-            bounds = self._of_rows(ground, name, known)
-        return bounds
-
-    def _of_rows(self, ground: Ground, name: str, known: Evidence) -> Bounds:
-        surroundings, window, card = ground.around(name), self._windows.get(name), ground.factors.cards[name]
-        if window is None or not known.rows:  # there was no time to choose one
-            ends = np.repeat([[0.0], [1.0], [1 / card]], card * known.rows, axis=1)
-            return Bounds(*ends.reshape(3, card, known.rows))
-        largest = max(WindowCost.of(window, ground.factors.cards).states, 1)
-        parts = []
-        for _, block in blocks(known.columns, known.rows, max(1, ENTRIES_AT_ONCE // largest)):
-            table = WindowTable.of(numbers_of(surroundings, block.columns, block.rows), window)
-            parts.append(bounds_of(table, block.rows))
-        return Bounds(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
-
     def __getattr__(self, name: str) -> NoReturn:
         if not name.startswith("_") and (hasattr(UserQuery, name) or name in OF_EXACT):
-            remedy = "it answers interval, posterior, marginals, marginal_intervals, refine and cost"
+            remedy = f"it answers {', '.join(ANSWERS)}"
             raise NoExactAnswerError(f"{name} needs an exact answer, and this query is too wide for one; {remedy}")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
@@ -283,15 +253,20 @@ def bounded(
 ) -> BoundedQuery:
     """A query that is too wide, as the refusal says. The other parameters are those of `tacit.compile`."""
     hidden: Collection[str] = ()
+    log_scale = slack = 0.0
     if isinstance(net, FactorGraph):
-        model, true, _ = conditioned(net)
-        options = CompileOptions(given={**checked_given(options.given), **true})
+        model, true, log_scale = conditioned(net)
+        options = replace(options, given={**checked_given(options.given), **true})
+        slack = log_scale_slack(net)
         net, hidden = model, frozenset(true)
     asked = checked_query(net, query)
-    question = checked_question(net, asked, evidence, hard, options.checked(net))
+    options = options.checked(net)
+    question = checked_question(net, asked, evidence, hard, options)
     for problem in _unsupported(net, question):
         raise TooLargeError(f"{refusal}; within= does not help here: {problem}") from None
-    return BoundedQuery(net, asked, question, limits, refusal, hidden=hidden)
+    compiled = BoundedQuery(net, asked, question, limits, options, refusal, hidden)
+    compiled.log_scale, compiled.log_scale_slack = log_scale, slack
+    return compiled
 
 
 def _unsupported(net: Model, question: Question) -> list[str]:

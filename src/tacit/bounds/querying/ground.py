@@ -23,6 +23,11 @@ class Ground:
         return factor_list(self.network, self.question)
 
     @cached_property
+    def ruled_out(self) -> bool:
+        """Whether what is given is impossible, as a factor without any possible state tells."""
+        return any(not factor.high.any() for factor in self.factors.factors)
+
+    @cached_property
     def settled(self) -> frozenset[str]:
         """The variables that have a state in every row."""
         return frozenset((*self.question.hard, *self.question.do))
@@ -56,4 +61,8 @@ class Ground:
     def _without_barren(self, names: tuple[str, ...]) -> Surroundings:
         above = set(self._above(names))
         barren = frozenset(i for i, factor in enumerate(self.factors.factors) if factor.node not in above)
-        return Surroundings(self.factors, self.settled, barren)
+        return self._all.without(barren)
+
+    @cached_property
+    def _all(self) -> Surroundings:
+        return Surroundings(self.factors, self.settled)

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from tacit.bounds.posterior_bounds import bounds_of
-from tacit.bounds.querying.propagation import Box, sharpened
+from tacit.bounds.querying.boxes import Box, sharpened
 from tacit.bounds.row_numbers import RowNumbers
 from tacit.bounds.window_choice import Budget, grow
 from tacit.bounds.window_table import WindowTable
 from tacit.bounds.windows import Window
 
-STEPS = tuple(2**power for power in (6, 9, 12, 14, 16, 18, 20, 22))  # multiply-adds that are tried in turn
+STEPS = tuple(2**power for power in (8, 11, 13, 15, 17, 19, 20, 22))  # multiply-adds that are tried in turn
 KEPT = 2**14  # entries of a table up to which it is kept, to sharpen again
 GAIN = 1e-3  # of the width of an interval; less is no reason to look at its neighbours again
 

@@ -138,6 +138,8 @@ class _Lowering:
     def extremes(self, operation: ops.Extremes, setting: ops.Setting) -> Ids:
         raise TacitError("an interval has no circuit: it is taken from the extremes of a table")
 
+    corners = extremes
+
     def shares(self, operation: ops.Share, setting: ops.Setting) -> Ids:
         cpt = self.net.cpt(operation.node)
         assert isinstance(cpt, TestingCPT)

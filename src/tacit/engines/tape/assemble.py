@@ -319,16 +319,20 @@ class _Assembler:
         return sums
 
     def extremes(self, operation: ops.Extremes, setting: Setting) -> Ids:
-        """Some states at a time, which are forgotten then."""
-        (source,), order = operation.inputs, operation.arranged(setting)
+        (source,), order, shape = operation.inputs, operation.arranged(setting), operation.shape(setting)
         self._check_terms(2 * setting.size(order))
-        states, sides = setting.sizes[operation.axes[1]], 1 + (operation.side is not None)
         known = self._as_slots(source), self.values[source] != NOTHING
-        entries, live = (spread(x, setting.axes[0], order).reshape(sides, states, -1) for x in known)
-        pairs = np.stack([entries[0], entries[-1]], axis=-1)[:, live.any(axis=(0, 1))]  # (x, b, side)
-        pairs = pairs.transpose(1, 0, 2).reshape(-1, 2)
-        step, work = max(1, MAX_SUM_TERMS // states) * states, self.slots.new(1)
-        now = np.full(3 * states, -1)
+        entries, live = (spread(x, setting.axes[0], order).reshape(shape) for x in known)
+        possible, work = np.asarray(live.any(axis=(0, 1))), self.slots.new(1)
+        parts = [self._extremes_of(entries[:, :, k, own], work) for k, own in enumerate(possible)]
+        self.slots.free(work.tolist())
+        return np.stack(parts, axis=-1).reshape(setting.shape(operation.axes))
+
+    def _extremes_of(self, entries: Ids, work: Ids) -> Ids:
+        """The extremes of a table (side, x, b), some b at a time, which are forgotten then: (parts, x)."""
+        states = entries.shape[1]
+        pairs = np.stack([entries[0], entries[-1]], axis=-1).transpose(1, 0, 2).reshape(-1, 2)
+        step, now = max(1, MAX_SUM_TERMS // states) * states, np.full(3 * states, -1)
         for first in range(0, max(len(pairs), 1), step):
             new = self.slots.new(len(now))
             head = np.array([[states, first + step >= len(pairs)]])
@@ -336,8 +340,32 @@ class _Assembler:
             self.writer.emit_sums(k.EXTREMES, work, terms, len(terms))
             self.slots.free(now[now >= 0].tolist())
             now = new
-        self.slots.free(work.tolist())
         return now.reshape(3, states)
+
+    def corners(self, operation: ops.Corners, setting: Setting) -> Ids:
+        states = setting.sizes[operation.axes[0]]
+        low, _, mixture = self.values[operation.inputs[0]].reshape(3, states, -1)  # (x, kept)
+        numbers = np.array([1 + operation.slack, -1.0, ops.extremes.LEAST_CORNER])
+        whole, minus, least = self.writer.literal(numbers, np.zeros(3, dtype=np.int64)).tolist()
+        corners = np.empty((states, *low.shape), dtype=np.int64)
+        for j in range(low.shape[1]):
+            left = self._combined([(whole, ONES), *((minus, slot) for slot in low[:, j])])
+            left = self._combined([(ONE_CONSTANT, left), (ZERO_CONSTANT, left)], k.LARGEST_LINEAR)
+            few = self._combined([(least, slot) for slot in mixture[:, j]])
+            for s in range(states):
+                weight = self._combined([(ONE_CONSTANT, mixture[s, j]), (minus, low[s, j])])
+                weight = self._combined([(ONE_CONSTANT, weight), (ONE_CONSTANT, few)], k.LARGEST_LINEAR)
+                at_corner = self._combined([(ONE_CONSTANT, low[s, j]), (ONE_CONSTANT, left)])
+                for x in range(states):
+                    entry = at_corner if x == s else low[x, j]
+                    corners[s, x, j] = self._combined([(weight, entry)], k.PRODUCT)
+        return corners.reshape(setting.shape(operation.axes))
+
+    def _combined(self, terms: Sequence[tuple[int, int]], kind: int = k.LINEAR) -> int:
+        """The slot of what one instruction makes of some terms."""
+        result = self.slots.new(1)
+        self.writer.emit_sums(kind, result, np.array(terms), len(terms))
+        return int(result[0])
 
     def _decided(self, node: str, n_u: Ids, weight: Ids) -> None:
         """Put the marginal of a testing node's parents and the weights out, as the kernels keep them."""

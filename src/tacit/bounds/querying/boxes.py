@@ -27,8 +27,13 @@ class Box(NamedTuple):
     def width(self) -> float:
         return float((self.high - self.low).max(initial=0.0))
 
-    def within(self, other: Box) -> Box:
-        """What is left of this box inside another one; what rounding leaves empty stays as it is."""
+    def within(self, other: Box | None) -> Box:
+        """What is left of this box inside another one; what rounding leaves empty stays as it is.
+
+        None has nothing inside: a box of NaN is left.
+        """
+        if other is None:
+            return Box(np.full_like(self.low, np.nan), np.full_like(self.high, np.nan))
         low, high = np.maximum(self.low, other.low), np.minimum(self.high, other.high)
         kept = low <= high
         return Box(np.where(kept, low, self.low), np.where(kept, high, self.high)).tightened()

@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize
 
 from tacit.base.floats import Floats
-from tacit.bounds.minibuckets import MiniBuckets, log_likelihoods, log_tables
-from tacit.bounds.minibuckets_pass import Derivatives, Parameters, forward, reverse
-from tacit.bounds.minibuckets_plan import Plan
+from tacit.bounds.minibuckets.minibuckets import MiniBuckets, log_likelihoods, log_tables
+from tacit.bounds.minibuckets.passes import Derivatives, Parameters, forward, reverse
+from tacit.bounds.minibuckets.plan import Plan
 
 LEAST, MOST = 1e-4, 1e4  # weights of parts relative to each other
 
@@ -40,6 +39,7 @@ class _Training:
 
     def best(self, steps: int, end: float) -> Parameters:
         """The best parameters found."""
+        from scipy.optimize import minimize  # loaded by those who need it: it takes long
 
         def stop(intermediate_result: object) -> None:
             if time.monotonic() > end:
@@ -53,7 +53,7 @@ class _Training:
     def loss(self, numbers: Floats) -> tuple[float, Floats]:
         """How far off the bounds are, as the mean over the rows whose bound is finite, and its derivatives."""
         parameters = as_parameters(self.plan, numbers, self.upper)
-        passed = forward(self.plan, self.tables, self.logs, parameters, keep=True)
+        passed = forward(self.plan, self.tables, self.logs, parameters, keep=True, slopes=True)
         finite = np.isfinite(passed.result)
         if not finite.any():
             return 0.0, np.zeros(numbers.shape)
@@ -79,7 +79,7 @@ def as_parameters(plan: Plan, numbers: Floats, upper: bool) -> Parameters:
     """The parameters of such numbers: weights have the sum 1, and shifts the sum 0."""
     weights, shifts, taken = list[float](), list[Floats](), 0
     for bucket in plan.buckets:
-        parts, shape = len(bucket.parts), plan.shape(bucket.shared)
+        parts, shape = len(bucket.parts), (*plan.shape(bucket.shared), 1)
         if parts == 1:
             weights.append(1.0)
             shifts.append(np.zeros((1, *shape)))

@@ -12,24 +12,26 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets_cutset import Cutset
-from tacit.bounds.minibuckets_decode import upper_and_start
-from tacit.bounds.minibuckets_pass import Parameters, forward
-from tacit.bounds.minibuckets_plan import Plan, plan_of
+from tacit.bounds.minibuckets.cutset import Cutset, Distributions
+from tacit.bounds.minibuckets.decoding import first_distributions, upper_bound
+from tacit.bounds.minibuckets.passes import Parameters, forward
+from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
+SMALLEST = 16  # entries of a table
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
+MAX_TRIED = 128  # states of a cutset up to which all are tried, where factors have zeros
 KEPT = 2**24  # entries of all tables times rows that are kept at once
-SWEEPS = 3  # of coordinate ascent: more gain little
 
 
 @dataclass(frozen=True)
 class MiniBuckets:
     """Bounds of log(sum over all states of the product of factors and likelihoods).
 
-    `upper` and `lower` may be any parameters that fit the plan and its inequalities (`minibuckets_pass`): the bounds
+    `upper` and `lower` may be any parameters that fit the plan and its inequalities (`passes`): the bounds
     are certain with all of them, only closer with some. A lower bound is the better one of two: by mini-buckets, and by
-    a cutset, which is the only one that copes with zeros.
+    a cutset, which is the only one that copes with zeros. For each row, shifts of the upper bound are improved
+    `matches` times, and the distributions of the cutset `sweeps` times.
 
     >>> import tacit
     >>> from tacit.bounds.factor_list import factor_list
@@ -46,11 +48,20 @@ class MiniBuckets:
     upper: Parameters
     lower: Parameters
     cutset: Cutset
+    matches: int = 3  # more of them, and of the sweeps, gain little
+    sweeps: int = 3
 
     @classmethod
-    def of(cls, factors: FactorList, size: int) -> MiniBuckets:
-        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for."""
-        plan = plan_of(factors.cards, [factor.scope for factor in factors.factors], size)
+    def of(cls, factors: FactorList, size: int, total: float = np.inf) -> MiniBuckets:
+        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for.
+
+        They are smaller, down to `SMALLEST`, where all tables together would have more than `total` entries.
+        """
+        scopes = [factor.scope for factor in factors.factors]
+        plan = plan_of(factors.cards, scopes, size)
+        while plan.entries > total and size > SMALLEST:
+            size = max(size // 2, SMALLEST)
+            plan = plan_of(factors.cards, scopes, size, plan.order)
         upper, lower = (first_parameters(plan, upper) for upper in (True, False))
         return cls(factors, plan, upper, lower, Cutset.of(factors, plan.largest if plan.exact else size))
 
@@ -79,14 +90,20 @@ class MiniBuckets:
 
     def _bounds(self, logs: tuple[Floats, ...], rows: int) -> tuple[Floats, Floats]:
         tables = log_tables(self.factors, self.plan, upper=True)
-        above, start = upper_and_start(self.plan, tables, logs, self.upper, self.cutset, rows)
+        above = upper_bound(self.plan, tables, logs, self.upper, self.matches)
         below = forward(self.plan, log_tables(self.factors, self.plan, upper=False), logs, self.lower)
-        high, low = above.result + above.error, below.result - below.error
+        low = below.result - below.error
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
-            value, error = self.cutset.value(own, self.cutset.improved(own, start, SWEEPS))
-            low = np.maximum(low, value - error)
-        return np.where(high == -np.inf, -np.inf, low), high
+            for first in first_distributions(self.plan, tables, logs, above, self.cutset, rows):
+                low = np.maximum(low, self._by_cutset(own, first))
+        return np.where(above.high == -np.inf, -np.inf, low), above.high
+
+    def _by_cutset(self, logs: Mapping[str, Floats], first: Distributions) -> Floats:
+        if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
+            first = self.cutset.searched(logs, first)
+        value, error = self.cutset.value(logs, self.cutset.improved(logs, first, self.sweeps))
+        return value - error
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:
@@ -96,7 +113,7 @@ def first_parameters(plan: Plan, upper: bool) -> Parameters:
         parts = len(bucket.parts)
         rest = 1 / parts if upper else NEGATIVE
         weights += [1 - (parts - 1) * rest, *[rest] * (parts - 1)]
-        shifts.append(np.zeros((parts, *plan.shape(bucket.shared))))
+        shifts.append(np.zeros((parts, *plan.shape(bucket.shared), 1)))
     return Parameters(tuple(weights), tuple(shifts))
 
 

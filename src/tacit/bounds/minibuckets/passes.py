@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tacit.base.floats import Floats
-from tacit.bounds.minibuckets_plan import Plan, Scope
+from tacit.bounds.minibuckets.plan import Plan, Scope
 
 ROUNDING = float(np.finfo(np.float64).eps) / 2
 ULPS = 8  # units of rounding that NumPy's exp and log may be off by: they are good to 4 ulp
@@ -27,7 +27,10 @@ ULPS = 8  # units of rounding that NumPy's exp and log may be off by: they are g
 
 @dataclass(frozen=True)
 class Parameters:
-    """What may be chosen freely: a weight for each mini-bucket, and for each bucket its shifts, (parts, *shared)."""
+    """What may be chosen freely: a weight for each mini-bucket, and for each bucket its shifts.
+
+    These have the shape (parts, *shared, rows), where the last axis may have the length 1, as in all tables.
+    """
 
     weights: tuple[float, ...]
     shifts: tuple[Floats, ...]
@@ -38,7 +41,7 @@ class Passed:
     """The result of a forward pass, (rows,), and how far off rounding may have put it.
 
     What led to it is there if asked for: of each mini-bucket, the distribution of its variable given the rest of its
-    scope, and the derivative of its message by its weight.
+    scope, and the derivative of its message by its weight, 0 where there is no choice.
     """
 
     result: Floats
@@ -61,13 +64,19 @@ class Derivatives:
 
 
 def forward(
-    plan: Plan, factors: Sequence[Floats], likelihoods: Sequence[Floats], parameters: Parameters, keep: bool = False
+    plan: Plan,
+    factors: Sequence[Floats],
+    likelihoods: Sequence[Floats],
+    parameters: Parameters,
+    keep: bool = False,
+    slopes: bool = False,
 ) -> Passed:
     """The bound of log(sum over all states of the product of the factors and likelihoods), by row.
 
-    `factors` and `likelihoods` are logarithms; there is one of the latter for each variable of the order.
+    `factors` and `likelihoods` are logarithms; there is one of the latter for each variable of the order. With `keep`,
+    it can be differentiated, and with `slopes` also by the weights.
     """
-    run = _Forward(plan, factors, likelihoods, parameters, keep)
+    run = _Forward(plan, factors, likelihoods, parameters, keep, slopes)
     for v in range(len(plan.order)):
         run.eliminate(v)
     return run.passed()
@@ -81,8 +90,9 @@ class _Forward:
         likelihoods: Sequence[Floats],
         parameters: Parameters,
         keep: bool,
+        slopes: bool,
     ) -> None:
-        self.plan, self.parameters, self.keep = plan, parameters, keep
+        self.plan, self.parameters, self.keep, self.slopes = plan, parameters, keep, slopes
         self.likelihoods = likelihoods
         self.tables: list[Floats] = list(factors)
         self.scopes: list[Scope] = [*plan.scopes, *(part.scope[1:] for part in plan.parts)]
@@ -108,8 +118,8 @@ class _Forward:
         table, total = np.zeros((1,) * (own + 1)), abs(weight) * size
         if shift is not None:
             shared = self.plan.buckets[part.scope[0]].shared
-            table = table + self._spread(shift[..., None], shared, part.scope)
-            total = total + np.abs(shift).max()
+            table = table + self._spread(shift, shared, part.scope)
+            total = total + _magnitude(shift)
         for number in part.inputs:
             table = table + self._spread(self.tables[number], self.scopes[number], part.scope)
             total = total + self.sizes[number]
@@ -120,7 +130,7 @@ class _Forward:
             table = table + measure[ahead]
         if weight < 0:
             np.copyto(table, -np.inf, where=impossible[ahead])
-        self._reduce(table, weight, measure[ahead])
+        self._reduce(table, weight, measure[ahead] if self.slopes and shift is not None else None)
         # Sums of inputs, and their quotient and product with the weight: each is off by a part of `total`. An
         # exponential is off by `ULPS`, and by its argument times its rounding, which is below 1; then comes a sum of
         # `card` terms, whose logarithm is at most log(card), and is rounded.
@@ -128,7 +138,7 @@ class _Forward:
         self.error = self.error + ROUNDING * (2 * terms * total + abs(weight) * ((ULPS + 4) * card + 4 * ULPS))
         self.sizes.append(_magnitude(self.tables[-1]))
 
-    def _reduce(self, table: Floats, weight: float, measure: Floats) -> None:
+    def _reduce(self, table: Floats, weight: float, measure: Floats | None) -> None:
         """weight * log(sum of exp(table)); where all is impossible, or 0 to a negative power occurs: -inf."""
         top = table.max(axis=0)
         endless = np.isinf(top)
@@ -142,9 +152,12 @@ class _Forward:
             if self.keep:
                 share = terms / total
                 share[:, endless] = 0.0
-                deviation = np.where(share > 0, share * (table - top - logs - measure), 0.0)
                 self.conditionals.append(share)
-                self.by_weight.append(-deviation.sum(axis=0))
+                if measure is None:
+                    self.by_weight.append(np.zeros((1,) * message.ndim))
+                else:
+                    deviation = np.where(share > 0, share * (table - top - logs - measure), 0.0)
+                    self.by_weight.append(-deviation.sum(axis=0))
         self.tables.append(message)
 
     def _spread(self, table: Floats, scope: Scope, over: Scope) -> Floats:
@@ -185,6 +198,20 @@ def reverse(plan: Plan, parameters: Parameters, passed: Passed) -> Derivatives:
     return Derivatives(by_part, tuple(shifts[::-1]), tuple(likelihoods[::-1]), tuple(tables[:factors]))
 
 
+def matched(plan: Plan, parameters: Parameters, derivatives: Derivatives, step: float) -> Parameters:
+    """Shifts of each row such that parts agree more on what they share, which mostly lowers upper bounds."""
+    shifts = list(parameters.shifts)
+    for v, bucket in enumerate(plan.buckets):
+        if len(bucket.parts) > 1:
+            beliefs = derivatives.shifts[v]
+            weights = np.array([parameters.weights[i] for i in bucket.parts]).reshape(-1, *[1] * (beliefs.ndim - 1))
+            known = (beliefs > 0).all(axis=0)
+            logs = np.log(np.where(known, beliefs, 1.0))
+            change = weights * ((weights * logs).sum(axis=0) - logs)
+            shifts[v] = shifts[v] + step * (change - change.mean(axis=0))
+    return Parameters(parameters.weights, tuple(shifts))
+
+
 def _by_part(plan: Plan, weights: Sequence[Floats]) -> list[Floats]:
     """What was collected for the last bucket first, in the order of the mini-buckets."""
     order = [i for bucket in reversed(plan.buckets) for i in bucket.parts]
@@ -198,5 +225,9 @@ def _marginal(table: Floats, scope: Scope, over: Scope) -> Floats:
 
 def _magnitude(table: Floats) -> Floats:
     """The largest absolute value of a row that is finite; 0 if there is none."""
-    finite = np.where(np.isinf(table), 0.0, np.abs(table))
-    return np.asarray(finite.reshape(-1, table.shape[-1]).max(axis=0))
+    entries = table.reshape(-1, table.shape[-1])
+    least = entries.min(axis=0)
+    if np.isinf(least).any():
+        least = np.where(np.isinf(entries), 0.0, entries).min(axis=0)
+    most = entries.max(axis=0)
+    return np.asarray(np.maximum(np.abs(least), np.abs(np.where(np.isinf(most), 0.0, most))))

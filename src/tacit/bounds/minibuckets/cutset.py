@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets_pass import ROUNDING, ULPS, Derivatives, Parameters, Passed, forward, reverse
-from tacit.bounds.minibuckets_plan import Plan, plan_of
+from tacit.bounds.minibuckets.passes import ROUNDING, ULPS, Derivatives, Parameters, Passed, forward, reverse
+from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 Distributions = dict[str, Floats]  # of the variables of a cutset: (states, rows)
 
@@ -76,7 +76,7 @@ class Cutset:
             else:
                 with np.errstate(divide="ignore"):
                     tables[number] = np.log(table)[..., None]
-        ones = Parameters((1.0,) * len(plan.parts), tuple(np.zeros((1, 1)) for _ in plan.buckets))
+        ones = Parameters((1.0,) * len(plan.parts), tuple(np.zeros(1) for _ in plan.buckets))
         return cls({name: factors.cards[name] for name in names}, plan, ones, cut, tables)
 
     @property
@@ -100,6 +100,20 @@ class Cutset:
             q = self._ascend(likelihoods, q, reverse(self.plan, self.parameters, passed), possible)
         return q
 
+    def searched(self, likelihoods: Mapping[str, Floats], q: Distributions) -> Distributions:
+        """Distributions that leave one state each: one variable after the other gets the best one, given all others.
+
+        Coordinate ascent cannot do that: where factors are 0, all other states are impossible until the rest changes.
+        """
+        q = dict(q)
+        for name, card in self.cards.items():
+            states = np.eye(card)[:, :, None]
+            shape = (card, q[name].shape[1])
+            options = [q | {name: np.broadcast_to(states[state], shape)} for state in range(card)]
+            best = np.stack([self.value(likelihoods, own)[0] for own in options]).argmax(axis=0)
+            q[name] = np.broadcast_to(np.eye(card)[:, best], shape)
+        return q
+
     def _passed(self, likelihoods: Mapping[str, Floats], q: Distributions, keep: bool) -> tuple[Passed, Floats, Floats]:
         """A forward pass over the rest, what the cutset adds to it, and the rounding of that and of the factors."""
         tables: list[Floats] = []
@@ -113,15 +127,13 @@ class Cutset:
             error = error + ROUNDING * factor.rounds * float(np.abs(factor.logs).max(initial=0.0))
         for name, card in self.cards.items():
             used = q[name] > 0
-            logs = np.where(used, likelihoods[name], 0.0) - np.log(np.where(used, q[name], 1.0))
-            outer = outer + (q[name] * logs).sum(axis=0)
-            error = error + ROUNDING * (2 * card + 4 * ULPS) * (
-                np.where(np.isinf(logs), 0.0, np.abs(logs)).max(axis=0) + 1
-            )
+            evidence, entropy = np.where(used, likelihoods[name], 0.0), np.log(np.where(used, q[name], 1.0))
+            outer = outer + (q[name] * (evidence - entropy)).sum(axis=0)
+            size = (_finite(evidence) + _finite(entropy)).max(axis=0) + 1
+            # each is a sum of rounded logarithms; it is added to others, and its distribution is rounded
+            error = error + ROUNDING * (2 * card + 4 * ULPS + len(self.cards)) * size
         passed = forward(self.plan, tables, [likelihoods[name] for name in self.plan.order], self.parameters, keep)
-        # the sum of the parts is rounded, and so is that of each distribution, which weighs all of them
-        terms = ROUNDING * (len(self.cards) + 2)
-        return passed, outer, error + terms * (_finite(outer) + _finite(passed.result))
+        return passed, outer, error + 2 * ROUNDING * _finite(passed.result)
 
     def _ascend(
         self, likelihoods: Mapping[str, Floats], q: Distributions, derivatives: Derivatives, possible: NDArray[np.bool_]
