@@ -176,3 +176,14 @@ def test_given_states_that_are_impossible():
     net.add("C", cpt=[0.5, 0.5])
     for sure in lowered(net, None, (), given={"B": "false"}).marginal_intervals().values():
         assert np.isnan(sure.low).all()
+
+
+def test_exact_answers_that_take_long_for_each_row_give_way_to_intervals(monkeypatch):
+    net = tacit.examples.asia()
+    exact = tacit.compile(net, "dysp", ["xray", "smoke"], within=0.5)
+    assert exact.exact
+    monkeypatch.setattr("tacit.query.tac.MAX_EXACT", exact.program.cost.multiply_adds - 1)
+    bounded = tacit.compile(net, "dysp", ["xray", "smoke"], within=0.5, seconds=1)
+    assert not bounded.exact
+    assert "multiply-adds for each row" in str(bounded.cost())
+    assert tacit.compile(net, ["dysp", "lung"], ["xray"], within=0.5).exact  # there are no intervals of two variables
