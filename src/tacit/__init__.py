@@ -15,10 +15,11 @@ from tacit.evidence.summaries.discretizing import DefaultBinsWarning
 from tacit.evidence.summaries.observed_states import (
     ConstantColumnWarning,
     GapWordWarning,
-    SimilarStatesWarning,
     SpoiltNumbersWarning,
 )
+from tacit.evidence.summaries.similar_states import SimilarStatesWarning
 from tacit.io import LostBinsWarning, RoundingWarning, load, read, read_evidence, save, write
+from tacit.learn.discovering.copied_columns import CopiedColumnWarning
 from tacit.model.adjustment import NoAdjustmentWarning
 from tacit.model.cpt import CPT, TestingCPT
 from tacit.model.densities import Density, Gaussian, LogNormal, Poisson
@@ -61,6 +62,7 @@ __all__ = [
     "Circuit",
     "CollapsedDensityWarning",
     "ConstantColumnWarning",
+    "CopiedColumnWarning",
     "DecisionQuery",
     "DefaultBinsWarning",
     "Density",

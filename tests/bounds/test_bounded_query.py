@@ -12,6 +12,7 @@ import tacit
 from tacit import Network, TooLargeError, semantics
 from tacit.base.errors import TacitError
 from tacit.bounds.querying.bounded_query import bounded
+from tacit.bounds.querying.sharpening import Sharpening
 from tacit.query.asking.options import CompileOptions, Limits
 from tests.helpers import close
 from tests.strategies import evidence, networks, queries
@@ -187,3 +188,47 @@ def test_exact_answers_that_take_long_for_each_row_give_way_to_intervals(monkeyp
     assert not bounded.exact
     assert "multiply-adds for each row" in str(bounded.cost())
     assert tacit.compile(net, ["dysp", "lung"], ["xray"], within=0.5).exact  # there are no intervals of two variables
+
+
+@given(st.lists(st.sampled_from([0.02, 0.2, 1.0]), min_size=2, max_size=4))
+def test_refining_again_is_never_wider(times):
+    net = wide(6)
+    rows = {"0,0": ["true", None], "5,5": [0.3, 0.9]}
+    tac = lowered(net, "3,3", rows, multiply_adds=8)
+    sure = tac.interval(rows)
+    for seconds in times:
+        refined = tac.refine(rows, seconds=seconds / 20)
+        assert (refined.low >= sure.low).all()
+        assert (refined.high <= sure.high).all()
+        sure = refined
+
+
+def test_interrupting_keeps_the_best_so_far(monkeypatch):
+    tac = lowered(wide(6), "3,3", ["0,0"], multiply_adds=8)
+    rows = {"0,0": ["true", "false", None]}
+    sure, grown = tac.interval(rows), Sharpening._grown
+    calls = itertools.count()
+
+    def interrupted(*arguments):
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return grown(*arguments)
+
+    monkeypatch.setattr(Sharpening, "_grown", interrupted)
+    refined = tac.refine(rows, seconds=60)
+    assert next(calls) == 2
+    assert (refined.width <= sure.width).all()
+    assert (refined.width < sure.width).any()
+
+
+def test_decisions_have_no_intervals():
+    with pytest.raises(TacitError, match="a decision needs expected values"):
+        tacit.compile(tacit.examples.abc(), decide="A", within=0.1)
+
+
+def test_no_time_does_not_make_a_row_impossible():
+    tac = lowered(wide(6), "3,3", ["0,0"], multiply_adds=8)
+    rows = {"0,0": ["true", "false"]}
+    sure, refined = tac.interval(rows), tac.refine(rows, seconds=1e-9)
+    assert (refined.low >= sure.low).all()  # and so none is NaN
+    assert (refined.high <= sure.high).all()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tacit.bounds.minibuckets.minibuckets import MiniBuckets, Parameters
+from tacit.bounds.minibuckets.minibuckets import SMALLEST, MiniBuckets, Parameters
 from tests.bounds.factor_lists import factor_lists, likelihoods, log_sums
 from tests.helpers import tries
 from tests.strategies import rngs
@@ -78,3 +78,11 @@ def test_hard_evidence_makes_splits_exact(factors, rng):
     low, high = MiniBuckets.of(factors, 1).log_bounds(tables)
     np.testing.assert_allclose(low, least, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(high, most, rtol=1e-12, atol=1e-12)
+
+
+@given(factor_lists(), st.sampled_from([20, 60, 200]))
+@tries(30)
+def test_tables_together_are_small(factors, total):
+    bounds = MiniBuckets.of(factors, 3**5, total)
+    smallest = MiniBuckets.of(factors, SMALLEST)
+    assert bounds.plan.entries <= max(total, smallest.plan.entries)

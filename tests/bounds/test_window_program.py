@@ -8,12 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tacit
+from tacit import engines
 from tacit.bounds.factor_list import factor_list
-from tacit.bounds.regions import regions_around
+from tacit.bounds.querying.bounded_query import bounded
+from tacit.bounds.regions import regions_around, shortened
 from tacit.bounds.window_program import window_program
 from tacit.bounds.window_rows import WindowRows
 from tacit.bounds.windows import Surroundings
 from tacit.compiler.program import check
+from tacit.query.asking.options import CompileOptions, Limits
+from tests.engines import emulated_gpu
 from tests.helpers import always_hard, close, posterior, tries
 from tests.strategies import queries, rngs
 
@@ -109,6 +113,43 @@ def test_regions_make_intervals_narrower(engine):
         widths.append((high - low).mean())
     assert widths[1] < 0.5 * widths[0]
     assert np.abs(estimate - truth).mean() < 0.01
+
+
+def test_numbers_with_an_exponent_each_say_the_same():
+    _, program, known, _ = asked_of_a_grid(0.7, 256, rows=20)
+    plain = engines.build("numpy", program.program, program.tables, {}, "float64")
+    columns = {name: known.columns[name] for name in program.program.likelihoods}
+    results, wide = plain.run(columns, 20), plain.fallback.run(columns, 20)
+    close(np.ldexp(wide.joint, wide.exponent), results.joint)
+
+
+def test_programs_for_a_gpu_are_small(monkeypatch):
+    emulated_gpu.emulate(monkeypatch)
+    rng = np.random.default_rng(0)
+    net, rows = grid(rng, 6, 1.0), {"x1_1": rng.random(50), "x4_3": rng.random(50)}
+    limits, options = Limits(multiply_adds=2**14), CompileOptions(engine="cuda")
+    tac = bounded(net, "x2_2", list(rows), (), options, limits, tacit.TooLargeError(""))
+    sure, truth = tac.interval(rows), tacit.compile(net, "x2_2", list(rows)).posterior(rows)
+    assert ((sure.low <= truth) & (truth <= sure.high)).all()
+    assert sure.width.max() < 0.9
+
+
+def test_a_window_is_cut_short_and_a_region_stays_small():
+    rng = np.random.default_rng(0)
+    net = grid(rng, 7, 1.0)
+    surroundings = Surroundings(factor_list(net, tacit.compile(net, "x3_3", list(net.variables)).question))
+    window = surroundings.start("x3_3")
+    for name in ("x3_2", "x2_3", "x4_3", "x3_4", "x4_2"):
+        window = surroundings.grown(window, name)
+    part = shortened(surroundings, window, 2**9)
+    assert part.interior == window.interior[: len(part.interior)]
+    assert surroundings.size(part.boundary) <= 2**9 < surroundings.size(window.boundary)
+    regions = regions_around(surroundings, part, 2**6)
+    own = [place for region in regions for place in region.factors]
+    assert len(own) == len(set(own)) == len({*own} - {*part.factors})
+    for region in regions:
+        assert surroundings.size((*region.speaks_of, *region.given, *region.beyond)) <= 2**6
+        assert {*region.speaks_of, *region.given} <= {*part.boundary}
 
 
 def test_impossible_rows_are_no_numbers():

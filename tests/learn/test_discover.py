@@ -26,7 +26,10 @@ from tacit.learn.discovering.searches.pc import SIGNIFICANCE, PCSearch
 from tacit.learn.discovering.searches.tree import best_arborescence
 from tacit.learn.discovering.searching import SEARCHES
 
-pytestmark = pytest.mark.filterwarnings("ignore::tacit.ConstantColumnWarning")  # of random tables
+pytestmark = [  # of random tables
+    pytest.mark.filterwarnings("ignore::tacit.ConstantColumnWarning"),
+    pytest.mark.filterwarnings("ignore::tacit.CopiedColumnWarning"),
+]
 
 
 def frame_of(seed: int, columns: int, rows: int) -> pd.DataFrame:

@@ -149,6 +149,35 @@ def test_states_that_differ_in_case_or_spaces_are_told_with_their_counts() -> No
         tacit.Network.from_edges([("x", "smoker")], frame)
 
 
+def test_typing_errors_are_told_with_what_was_meant() -> None:
+    rows = {
+        "fever": ["high"] * 600 + ["mild"] * 394 + ["hgih", "hig", "mild", "mild", "none", "Milde"],
+        "stage": ["stage II"] * 500 + ["stage III"] * 2 + ["T1"] * 490 + ["T2", "AB+", "A"] + ["AB-", "B"] * 2 + ["T1"],
+        "x": ["often", "offen"] * 500,
+    }
+    told = (
+        "column 'fever' has 'Milde' (1 row) beside 'mild' (396 rows), column 'fever' has 'hgih' (1 row) beside 'high' "
+    )
+    told += (
+        "(600 rows), column 'fever' has 'hig' (1 row) beside 'high' (600 rows); where one was meant, correct the other "
+    )
+    told += "(in pandas: frame['fever'].replace({'Milde': 'mild'}))"
+    for way in (lambda: tacit.discover(rows, **QUIET), lambda: tacit.Network.from_edges([("x", "fever")], rows)):
+        with pytest.warns(tacit.SimilarStatesWarning) as caught:
+            way()
+        assert [str(one.message) for one in caught] == ["rare states that may be typing errors: " + told]
+
+
+def test_columns_that_copy_others_are_told() -> None:
+    frame = lawn(5000)
+    frame = frame.assign(flag=frame.rain == frame.rain[0], near=frame.rain, part=frame.rain, same="k")
+    frame.loc[4999, "near"] = None
+    frame["nearly"] = frame.near
+    told = r"'part' copies 'flag', 'rain' copies 'flag', 'nearly' copies 'near': .*exclude=\['part', 'rain', 'nearly'\]"
+    with pytest.warns(tacit.CopiedColumnWarning, match=told), pytest.warns(tacit.ConstantColumnWarning):
+        tacit.discover(frame, **QUIET)
+
+
 def test_numbers_that_a_word_or_a_comma_makes_text_are_told() -> None:
     numbers = [f"{36 + i / 10:.1f}" for i in range(20)]
     frame = pd.DataFrame({"temp": [*numbers * 5, "hot"], "x": [*"ab" * 50, "a"]})

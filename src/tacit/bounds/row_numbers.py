@@ -86,7 +86,7 @@ def impossible_rows(states: Mapping[str, Sequence[int]], columns: Mapping[str, C
     """The rows whose evidence rules out all `states` that the network leaves a variable: (rows,)."""
     impossible = np.zeros(rows, dtype=np.bool_)
     for name, column in columns.items():
-        if name in states:
+        if len(states.get(name, ())) < column.variable.card and name in states:
             impossible |= (column.likelihoods()[list(states[name])] == 0).all(axis=0)
     return impossible
 

@@ -32,9 +32,6 @@ from tacit.model.factor_graph import FactorGraph, conditioned
 from tacit.model.model import Model
 
 SIDES = ("low", "high")
-# Joint states of a boundary, and of a region: compiled within seconds, and 100,000 rows a second on two cores. Larger
-# regions gain less than a larger window.
-STATES, ENTRIES = 2**12, 2**8
 
 
 @dataclass(frozen=True)
@@ -81,12 +78,17 @@ def window_program(
 
 
 def program_for_rows(
-    surroundings: Surroundings, window: Window, dtype: str = "float64", effort: str = "auto"
+    surroundings: Surroundings,
+    window: Window,
+    states: int,
+    entries: int,
+    dtype: str = "float64",
+    effort: str = "auto",
 ) -> WindowProgram:
-    """A program for many rows: of as much of a window as that allows, and of regions around it."""
+    """A program for rows: of a window, if its boundary has so many joint states, and of regions of so many entries."""
     surroundings = replace(surroundings, relaxed=window.relaxed)
-    part = shortened(surroundings, window, STATES)
-    return window_program(surroundings, part, regions_around(surroundings, part, ENTRIES), dtype, effort)
+    part = shortened(surroundings, window, states)
+    return window_program(surroundings, part, regions_around(surroundings, part, entries), dtype, effort)
 
 
 @dataclass(frozen=True)

@@ -32,10 +32,11 @@ from tacit.model.mechanisms import Kind, with_mechanisms
 from tacit.model.model import Model
 from tacit.model.rendering import network_dot, network_html
 from tacit.query.answers.by_variable import Information
-from tacit.query.answers.probabilities import Marginals, wants_labels, with_labels
+from tacit.query.answers.probabilities import Marginals, index_of, wants_labels, with_labels
 from tacit.query.answers.selection import selected_network
 from tacit.query.asking.options import Asked, CompileOptions, checked_query, names_of
 from tacit.query.assignments import Assignment, Labels, Prediction, Samples, samples
+from tacit.query.label_issues import BELOW, LabelIssues, checked_label, label_issues
 from tacit.query.one_row import OneRow
 from tacit.query.query import Query, compiled, for_one_row
 from tacit.query.user_query import ALL_VARIABLES, THEIR_NAMES, UserQuery
@@ -273,6 +274,31 @@ class Network(Model):
         """
         tac, known = self._asked(query, evidence)
         return tac.predict(known)
+
+    def label_issues(self, name: str, rows: EvidenceLike, below: float = BELOW) -> LabelIssues:
+        """The rows of a table whose label is improbable, given all else in the row: it may be wrong.
+
+        Parameters
+        ----------
+        name
+            The variable whose labels are judged.
+        rows
+            The table, with a column of these labels; where a label is missing, there is nothing to judge.
+        below
+            The probability below which a label is listed.
+
+        >>> from tacit import examples
+        >>> rows = {"smoke": ["yes", "no"], "bronc": ["yes", "yes"], "dysp": ["no", "yes"]}
+        >>> examples.asia().label_issues("dysp", rows, below=0.3)
+           dysp  probability  likely  probability
+        0    no     0.185344     yes     0.814656
+        [1 row; about 0.371 expected without errors]
+        """
+        own = self.variable(self.named(name))
+        limit, known = checked_label(own, below), self._read(rows)
+        others = Evidence(known.rows, {other: one for other, one in known.columns.items() if other != own.name})
+        posterior = self._query(own.name, others).posterior(others)
+        return label_issues(own, known.columns.get(own.name), posterior, limit, index_of(rows, known.rows))
 
     @overload
     def marginals(self, evidence: EvidenceLike | None = None, labels: Literal[False] = False) -> dict[str, Floats]: ...

@@ -206,6 +206,9 @@ def compile(
         if query is not None or would:
             other = "would" if query is None else "query"
             raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
+        if within is not None:
+            problem = "within= is the width of intervals of posteriors, and a decision needs expected values"
+            raise TacitError(f"{problem}; compile the decision without it, or ask for the posterior of an outcome")
         return compiled_decision(net, decide, evidence, hard, options)
     if would:
         net, query, evidence, hard, options = counterfactual(net, query, evidence, hard, would, options)

@@ -22,49 +22,65 @@ ROUNDS = 8  # in which states are fixed
 STEP = 0.5  # of the shifts: all of them change at once, and would go too far
 
 
-class Bound(NamedTuple):
-    """The lowest upper bounds found, (rows,), safe against rounding; and the parameters and the pass of the last."""
+class Run(NamedTuple):
+    """A forward pass with some parameters."""
 
-    high: Floats
     parameters: Parameters
     passed: Passed
+
+
+class Bound(NamedTuple):
+    """The lowest upper bounds found, (rows,), safe against rounding; and the passes before and after all changes."""
+
+    high: Floats
+    first: Run
+    last: Run
 
 
 def upper_bound(
     plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], parameters: Parameters, matches: int
 ) -> Bound:
     """The upper bounds of some rows; `matches` times, their shifts are changed such that beliefs match better."""
-    passed = forward(plan, tables, logs, parameters, keep=True)
-    high = passed.result + passed.error
+    first = last = Run(parameters, forward(plan, tables, logs, parameters, keep=True))
+    high = first.passed.result + first.passed.error
     for _ in range(0 if plan.exact else matches):
-        parameters = matched(plan, parameters, reverse(plan, parameters, passed), STEP)
-        passed = forward(plan, tables, logs, parameters, keep=True)
-        high = np.minimum(high, passed.result + passed.error)
-    return Bound(high, parameters, passed)
+        changed = matched(plan, last.parameters, reverse(plan, *last), STEP)
+        last = Run(changed, forward(plan, tables, logs, changed, keep=True))
+        high = np.minimum(high, last.passed.result + last.passed.error)
+    return Bound(high, first, last)
 
 
 def first_distributions(
     plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], bound: Bound, cutset: Cutset, rows: int
+) -> list[Distributions]:
+    """Distributions of a cutset to start from; coordinate ascent may lead to several local optima."""
+    if cutset.zeros:
+        return [_decoded(plan, tables, logs, bound.last, cutset, rows)]
+    runs = [bound.last] if bound.first is bound.last else [bound.first, bound.last]
+    return [_distributions(_beliefs(plan, run, cutset, rows)) for run in runs]
+
+
+def _decoded(
+    plan: Plan, tables: Sequence[Floats], logs: Sequence[Floats], run: Run, cutset: Cutset, rows: int
 ) -> Distributions:
-    """The distributions of a cutset to start from."""
+    """States that are fixed a few at a time."""
     names = list(cutset.cards)
     place = {name: v for v, name in enumerate(plan.order)}
-    logs, passed = list(logs), bound.passed
+    logs, rounds = list(logs), min(ROUNDS, len(names))
     fixed = np.zeros((len(names), rows), dtype=bool)
-    for left in range(min(ROUNDS, len(names)) if cutset.zeros else 0, 0, -1):
-        beliefs = _beliefs(plan, bound.parameters, passed, cutset, rows)
+    for left in range(rounds, 0, -1):
+        beliefs = _beliefs(plan, run, cutset, rows)
         chosen = _surest(np.stack([belief.max(axis=0) for belief in beliefs.values()]), fixed, left)
         for name, own in zip(names, chosen, strict=True):
             logs[place[name]] = _fixed(logs[place[name]], beliefs[name].argmax(axis=0), own)
         fixed |= chosen
-        passed = forward(plan, tables, logs, bound.parameters, keep=True)
-    beliefs = _beliefs(plan, bound.parameters, passed, cutset, rows)
-    return {name: _distribution(belief) for name, belief in beliefs.items()}
+        run = run._replace(passed=forward(plan, tables, logs, run.parameters, keep=True))
+    return _distributions(_beliefs(plan, run, cutset, rows))
 
 
-def _beliefs(plan: Plan, parameters: Parameters, passed: Passed, cutset: Cutset, rows: int) -> Distributions:
+def _beliefs(plan: Plan, run: Run, cutset: Cutset, rows: int) -> Distributions:
     place = {name: v for v, name in enumerate(plan.order)}
-    found = reverse(plan, parameters, passed).likelihoods
+    found = reverse(plan, *run).likelihoods
     return {name: np.broadcast_to(found[place[name]], (card, rows)) for name, card in cutset.cards.items()}
 
 
@@ -83,8 +99,11 @@ def _fixed(logs: Floats, states: NDArray[np.intp], rows: NDArray[np.bool_]) -> F
     return np.where(other & rows, -np.inf, logs)
 
 
-def _distribution(belief: Floats) -> Floats:
-    """A belief without rounding; of impossible rows, any distribution."""
-    positive = np.maximum(belief, 0.0)
-    total = positive.sum(axis=0)
-    return np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / len(belief))
+def _distributions(beliefs: Distributions) -> Distributions:
+    """Beliefs without rounding; of impossible rows, any distributions."""
+    found = {}
+    for name, belief in beliefs.items():
+        positive = np.maximum(belief, 0.0)
+        total = positive.sum(axis=0)
+        found[name] = np.where(total > 0, positive / np.where(total > 0, total, 1.0), 1 / len(belief))
+    return found

@@ -12,12 +12,13 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets.cutset import Cutset
+from tacit.bounds.minibuckets.cutset import Cutset, Distributions
 from tacit.bounds.minibuckets.decoding import first_distributions, upper_bound
 from tacit.bounds.minibuckets.passes import Parameters, forward
 from tacit.bounds.minibuckets.plan import Plan, plan_of
 
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
+SMALLEST = 16  # entries of a table
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
 MAX_TRIED = 128  # states of a cutset up to which all are tried, where factors have zeros
 KEPT = 2**24  # entries of all tables times rows that are kept at once
@@ -51,9 +52,16 @@ class MiniBuckets:
     sweeps: int = 3
 
     @classmethod
-    def of(cls, factors: FactorList, size: int) -> MiniBuckets:
-        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for."""
-        plan = plan_of(factors.cards, [factor.scope for factor in factors.factors], size)
+    def of(cls, factors: FactorList, size: int, total: float = np.inf) -> MiniBuckets:
+        """Mini-buckets whose tables have at most `size` entries, with parameters that nothing was learned for.
+
+        They are smaller, down to `SMALLEST`, where all tables together would have more than `total` entries.
+        """
+        scopes = [factor.scope for factor in factors.factors]
+        plan = plan_of(factors.cards, scopes, size)
+        while plan.entries > total and size > SMALLEST:
+            size = max(size // 2, SMALLEST)
+            plan = plan_of(factors.cards, scopes, size, plan.order)
         upper, lower = (first_parameters(plan, upper) for upper in (True, False))
         return cls(factors, plan, upper, lower, Cutset.of(factors, plan.largest if plan.exact else size))
 
@@ -87,12 +95,15 @@ class MiniBuckets:
         low = below.result - below.error
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
-            first = first_distributions(self.plan, tables, logs, above, self.cutset, rows)
-            if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
-                first = self.cutset.searched(own, first)
-            value, error = self.cutset.value(own, self.cutset.improved(own, first, self.sweeps))
-            low = np.maximum(low, value - error)
+            for first in first_distributions(self.plan, tables, logs, above, self.cutset, rows):
+                low = np.maximum(low, self._by_cutset(own, first))
         return np.where(above.high == -np.inf, -np.inf, low), above.high
+
+    def _by_cutset(self, logs: Mapping[str, Floats], first: Distributions) -> Floats:
+        if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
+            first = self.cutset.searched(logs, first)
+        value, error = self.cutset.value(logs, self.cutset.improved(logs, first, self.sweeps))
+        return value - error
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:

@@ -98,7 +98,7 @@ class BoundedQuery(AskedQuery):
         """
         labels = wants_labels(labels, OTHER_QUERY)
         self.require_query("interval")
-        known = self._read(evidence)
+        known = self._read(evidence, lazily=True)
         sure = self._interval(known, index_of(evidence, known.rows))
         return sure.labelled() if labels else sure
 
@@ -168,7 +168,8 @@ class BoundedQuery(AskedQuery):
         """The interval of each row, narrower by so many seconds of further work, and never wider.
 
         Rows whose interval is wide get the time: larger windows, made for the row, and the intervals of other variables
-        that these make sharper. Ctrl-C ends the work, and keeps the best intervals so far.
+        that these make sharper. Ctrl-C ends the work, and keeps the best intervals so far. What was found for a row is
+        kept: asked again, its interval is at least as narrow.
         """
         labels = wants_labels(labels, OTHER_QUERY)
         checked_limits(None, seconds)
@@ -187,20 +188,22 @@ class BoundedQuery(AskedQuery):
         """Narrow the ends of rows in place, the widest first."""
         low, high = ends
         left = list(self._own.ground.factors.states[name])
-        widths = (high - low).max(axis=1)
-        wide = [int(row) for row in np.argsort(-widths, kind="stable") if widths[row] > self.limits.within]
-        try:
-            with Progress("refine", len(wide)) as progress:
-                for i, row in enumerate(wide):
-                    now = time.monotonic()
-                    if now > until:
-                        break
-                    columns = {n: column.block(row, row + 1) for n, column in known.columns.items()}
-                    box = self._own.refined(name, columns, now + (until - now) / (len(wide) - i))
-                    low[row, left], high[row, left] = Box(low[row, left], high[row, left]).within(box)
-                    progress.advance(1)
-        except KeyboardInterrupt:
-            return
+        wide = np.flatnonzero((high - low).max(axis=1) > self.limits.within).tolist()
+        columns = {row: {n: own.block(row, row + 1) for n, own in known.columns.items()} for row in wide}
+        for row in wide:
+            before = self._own.known_box(name, columns[row])
+            low[row, left], high[row, left] = Box(low[row, left], high[row, left]).within(before)
+        wide.sort(key=lambda row: -(high - low)[row].max())
+        with Progress("refine", len(wide)) as progress:
+            for i, row in enumerate(wide):
+                now = time.monotonic()
+                if now > until:
+                    break
+                box, ended = self._own.refined(name, columns[row], now + (until - now) / (len(wide) - i))
+                low[row, left], high[row, left] = Box(low[row, left], high[row, left]).within(box)
+                if ended:
+                    break
+                progress.advance(1)
 
     def cost(self) -> BoundedCost:
         """What was left out, where, and what an exact answer would cost."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList, factor_list
-from tacit.bounds.minibuckets.minibuckets import MiniBuckets
+from tacit.bounds.minibuckets.minibuckets import SMALLEST, MiniBuckets
 from tacit.bounds.minibuckets.training import trained
 from tacit.bounds.querying.chain import Chain
 from tacit.compiler.question import Question
@@ -21,7 +21,6 @@ from tacit.query.answers.interval import LogInterval
 from tacit.query.asking.options import Limits
 
 OF_STEP = 2**6  # multiply-adds of a step of a window that one entry of a mini-bucket is worth: it is passed many times
-LEAST = 16  # entries of a table
 SAMPLE, STEPS = 8, 60  # rows and iterations of training
 ROUNDING = float(np.finfo(np.float64).eps)
 
@@ -44,7 +43,7 @@ class EvidenceBounds:
         """The bounds for the evidence of a question. They are made within the seconds of the limits."""
         half = limits._replace(seconds=limits.seconds / 2)
         factors = factor_list(net, replace(question, query=(), every_node=False))
-        untrained = MiniBuckets.of(factors, max(LEAST, limits.multiply_adds // OF_STEP))
+        untrained = MiniBuckets.of(factors, max(SMALLEST, limits.multiply_adds // OF_STEP), limits.multiply_adds)
         bounds = trained(untrained, _sample(factors), STEPS, half.seconds)
         low, high = bounds.log_bounds({}) if question.given else np.zeros((2, 1))
         return cls(bounds, Chain.of(net, question, half), (float(low[0]), float(high[0])), log_scale, slack)

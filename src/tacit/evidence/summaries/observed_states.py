@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable
 from datetime import date
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tacit.base.errors import EvidenceError
 from tacit.base.text import counted, listed, shown
@@ -16,6 +15,7 @@ from tacit.base.warnings import warn
 from tacit.evidence.frames import Coded, ConversionError, TextColumn, opened
 from tacit.evidence.labels import is_missing
 from tacit.evidence.states import MISSING_WORDS
+from tacit.evidence.summaries.similar_states import Counts, warn_of_similar_states
 from tacit.model.elements.variable import Label, Variable
 
 DATES = "turn dates into numbers (in pandas: pd.to_datetime(column).dt.year), or leave the column out"
@@ -37,10 +37,6 @@ MAX_WHOLE_STATES = 12  # different whole numbers up to which each is a state
 MAX_OBSERVED = 100  # different values of a column up to which they are taken for states
 
 
-class SimilarStatesWarning(UserWarning):
-    """Values of a column became different states although they differ only in case, or in spaces around them."""
-
-
 class ConstantColumnWarning(UserWarning):
     """Columns have a single value each, so that their variables tell nothing about others."""
 
@@ -53,12 +49,9 @@ class GapWordWarning(UserWarning):
     """A word that often stands for a gap, such as "NA" or "?", became a state."""
 
 
-Counts = Callable[[str], NDArray[Any]]  # of a column: how many rows have each state
-
-
 def warn_of_states(variables: Collection[Variable], counts: Counts) -> None:
-    """Warn of columns with states that may be one, and of columns with a single value."""
-    _warn_of_similar_states(variables, counts)
+    """Warn of columns with states that may be one, that may be gaps or numbers, and of columns with a single value."""
+    warn_of_similar_states(variables, counts)
     _warn_of_gap_words(variables, _warn_of_spoilt_numbers(variables, counts), counts)
     _warn_of_constants(variables, counts)
 
@@ -73,18 +66,6 @@ def _warn_of_constants(variables: Collection[Variable], counts: Counts) -> None:
 def _is_constant_truth(variable: Variable, counts: Counts) -> bool:
     """Whether only one of True and False occurs, which are both states."""
     return variable.states == (True, False) and np.count_nonzero(counts(variable.name)) == 1
-
-
-def _warn_of_similar_states(variables: Collection[Variable], counts: Counts) -> None:
-    found = []
-    for variable in variables:
-        if places := _alike(variable):
-            rows = counts(variable.name)
-            labels = [f"{variable.states[place]!r} ({counted(rows[place])})" for place in places]
-            found.append(f"column {variable.name!r} has {listed(labels)}")
-    if found:
-        remedy = "where they mean the same, make them one (in pandas: column.str.strip().str.lower())"
-        warn(f"states that differ only in case or spaces: {'; '.join(found)}; {remedy}", SimilarStatesWarning)
 
 
 def _warn_of_spoilt_numbers(variables: Collection[Variable], counts: Counts) -> set[str]:
@@ -135,15 +116,6 @@ def _warn_of_gap_words(variables: Collection[Variable], told: Collection[str], c
 
 def _is_gap_word(label: Label) -> bool:
     return isinstance(label, str) and label.strip().lower() in GAP_WORDS
-
-
-def _alike(variable: Variable) -> list[int]:
-    """The places of states that others are like in small letters and without spaces, like ones side by side."""
-    places: dict[str, list[int]] = {}
-    for place, label in enumerate(variable.states):
-        if isinstance(label, str):
-            places.setdefault(label.strip().lower(), []).append(place)
-    return [place for same in places.values() if len(same) > 1 for place in same]
 
 
 def observed_states(name: str, values: Any) -> tuple[Label, ...]:

@@ -23,6 +23,7 @@ from tacit.evidence.read import EvidenceLike
 from tacit.evidence.summaries.observed_states import warn_of_states
 from tacit.learn.discovering.coded_table import Bins, CodedTable, coded_table
 from tacit.learn.discovering.constraints import Constraints, Edge, Mask, checked_edges, constraints, is_cyclic
+from tacit.learn.discovering.copied_columns import warn_of_copies
 from tacit.learn.discovering.density_choice import with_densities
 from tacit.learn.discovering.discovery_run import DiscoveryRun
 from tacit.learn.discovering.equivalence import directed_edges
@@ -277,6 +278,7 @@ def discovered(table: CodedTable, options: DiscoverOptions) -> Discovery:
     """Find the structure of a table that is read already, and estimate the tables of the network."""
     check_search(options)
     warn_of_states([table.network.variable(name) for name in table.names], table.counts)
+    warn_of_copies(table)
     limits = constraints(table.names, options.tiers, options.forbid, options.require)
     _check_required(table, limits, options.max_parents)
     start = _start(table, limits, options)
