@@ -14,7 +14,7 @@ from tacit.bounds.windows import Surroundings
 from tacit.compiler.question import Question
 from tacit.evidence.read import read
 from tests.helpers import close
-from tests.strategies import queries
+from tests.strategies import networks, queries
 
 ROWS = 3
 
@@ -52,3 +52,18 @@ def test_posterior_is_between_the_bounds(case, multiply_adds):
     if multiply_adds == 10**6 and not net.testing_nodes:
         close(low[:, known], truth[:, known])
         close(high[:, known], truth[:, known])
+
+
+@given(networks(), st.data())
+def test_what_is_not_worked_out_again_stays_right(net, data):
+    surroundings = Surroundings(factor_list(net, Question((net.variables[-1],), net.variables)))
+    count = len(surroundings.factors.factors)
+    barren = frozenset(data.draw(st.sets(st.integers(0, count)))) & frozenset(range(count))
+    query = data.draw(st.sampled_from([*surroundings.factors.cards, None]))
+    if query is None:
+        return
+    part = surroundings.without(barren)
+    for derived in (part, part.small_enough(query, data.draw(st.integers(1, 20)))):
+        plain = Surroundings(surroundings.factors, barren=barren, relaxed=derived.relaxed)
+        assert (derived.scopes, derived.excluding) == (plain.scopes, plain.excluding)
+        assert derived.places == plain.places

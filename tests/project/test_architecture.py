@@ -19,6 +19,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.numbers.mixture", "tacit.views.densities"),
     ("tacit.query.answers.probabilities", "tacit.views.charts"),
     ("tacit.query.answers.credible", "tacit.views.charts"),
+    ("tacit.query.decisions.decision", "tacit.views.charts"),
     ("tacit.theory.explain", "tacit.views.charts"),
     ("tacit.theory.explain_difference", "tacit.views.charts"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture

@@ -23,12 +23,12 @@ from tacit.compiler.order.search import elimination_order, weighted_min_fill
 from tacit.compiler.order.tree import Problem, mask_of
 
 BUDGETS = (2**4, 2**10, 2**13, 2**16, 2**19, 2**22)  # entries of a cluster, one level after the other
-MEMBERS = 5  # graphs of a level
-MORE_MEMBERS = 20  # of the last level, where time is left
+MEMBERS = 8  # graphs of a level
+MORE_MEMBERS = 40  # of the last level, where time is left
 GROWTH = 8.0  # of the time that a graph takes, from one level to the next
-SWEEPS = 8  # over all arcs, there and back, for messages to settle
-ENOUGH = 1e-7  # change of a message, whose largest number is 1, that has settled
-MAX_PLACES = 1.5e8  # of the entries of one graph, at each of their arcs: two gigabytes while it is made
+SWEEPS = 12  # over all arcs, there and back, for messages to settle
+ENOUGH = 1e-3  # change of a message, whose largest number is 1, that has settled
+MAX_ENTRIES = 2.5e7  # of one graph: two gigabytes while it is made
 
 
 class Answers(NamedTuple):
@@ -87,11 +87,21 @@ class Estimator:
         How long to go on to larger clusters, and to more graphs, in seconds of CPU. The first graph is always made.
     work
         The most multiply-adds that a row may take; None: as many as there is time for.
+    entries
+        The most entries of all clusters of a graph; the first one has what it needs.
     seed
         Of the orders of elimination.
     """
 
-    def __init__(self, factors: FactorList, *, seconds: float = 10.0, work: float | None = None, seed: int = 0) -> None:
+    def __init__(
+        self,
+        factors: FactorList,
+        *,
+        seconds: float = 10.0,
+        work: float | None = None,
+        entries: float = MAX_ENTRIES,
+        seed: int = 0,
+    ) -> None:
         self._names = tuple(factors.cards)
         index = {name: i for i, name in enumerate(self._names)}
         self._relations, self._possible, self._log = _reduced(factors, index)
@@ -100,6 +110,7 @@ class Estimator:
         self._evidence = [index[name] for name in factors.evidence]
         self._inside = [v for v in self._evidence if self._cards[v] > 1]
         self._places = dict(zip(self._free, np.cumsum([0, *(self._cards[v] for v in self._free)]), strict=False))
+        self._entries = entries
         self._orders, self._seed = list[list[int]](), seed
         self._members: list[Member | Answers] = []  # without evidence, what they answer
         self.exact = not np.isfinite(self._log)
@@ -163,7 +174,7 @@ class Estimator:
         return np.concatenate(blocks, axis=1), logs
 
     def _grow(self, seconds: float, work: float) -> None:
-        """Make graphs of larger and larger clusters, several of each size, and keep those of the largest."""
+        """Make graphs of larger and larger clusters, several of each size."""
         start, took, last = time.thread_time(), 0.0, BUDGETS[0]
 
         def in_time(times: float) -> bool:
@@ -178,7 +189,8 @@ class Estimator:
                 if self.exact:
                     return
             else:
-                self._members = self._members[-MEMBERS:]
+                if budget == BUDGETS[1]:
+                    self._members = self._members[-MEMBERS:]  # the smallest clusters were for want of time only
                 continue
             break
         number = MEMBERS
@@ -188,7 +200,7 @@ class Estimator:
     def _add(self, budget: int, number: int, work: float) -> bool:
         """Make a graph, unless it is too large; an exact one replaces all others."""
         try:
-            member = self._member(budget, number)
+            member = self._member(budget, number, self._entries if self._members else MAX_ENTRIES)
         except TooManyEntriesError:
             return False
         one = member if self._inside else member.answers(np.ones((1, 0)))
@@ -197,15 +209,17 @@ class Estimator:
             if exact_fits:
                 self._members, self.exact = [one], True
             return exact_fits
+        while len(self._members) >= MEMBERS and self.work + member.work > work:
+            self._members = self._members[1:]
         if self._members and self.work + member.work > work:
             return False
         self._members.append(one)
         return True
 
-    def _member(self, budget: int, number: int) -> Member:
+    def _member(self, budget: int, number: int, most: float) -> Member:
         """A join graph along one of the orders."""
         order = self._order(number)
-        graph = JoinGraph(self._relations, self._cards, self._inside, order, budget, MAX_PLACES)
+        graph = JoinGraph(self._relations, self._cards, self._inside, order, budget, most)
         arrays, where = graph.arrays()
         slots = [np.arange(where[v], where[v] + self._cards[v]) for v in self._inside]
         homes = graph.home_arrays(self._free)

@@ -42,8 +42,9 @@ class WindowTable:
     @classmethod
     def of(cls, numbers: RowNumbers, window: Window) -> Self:
         """The table of a window that was chosen before."""
-        relaxed = replace(numbers, surroundings=replace(numbers.surroundings, relaxed=window.relaxed))
-        table = cls(relaxed if window.relaxed else numbers, window.query)
+        if window.relaxed:
+            numbers = replace(numbers, surroundings=numbers.surroundings.relax(window.relaxed))
+        table = cls(numbers, window.query)
         for name in window.interior[1:]:
             table.absorb(name)
         return table

@@ -88,15 +88,30 @@ class Surroundings:
         """The smallest window around a variable."""
         return self._absorbed(Window(query, (), (query,), (), self.relaxed), query)
 
+    def without(self, barren: frozenset[int]) -> Surroundings:
+        """These without some more factors. What does not change is not worked out again: there may be many of them."""
+        new = replace(self, barren=self.barren | barren)
+        places = {name: tuple(i for i in own if i not in barren) for name, own in self.places.items()}
+        vars(new).update(scopes=self.scopes, excluding=self.excluding, places=places)
+        return new
+
+    def relax(self, relaxed: tuple[tuple[int, tuple[str, ...]], ...]) -> Surroundings:
+        """These, of whose factors none was relaxed, with some that are."""
+        new, scopes, places = replace(self, relaxed=relaxed), list(self.scopes), dict(self.places)
+        for place, names in relaxed:
+            scopes[place] = tuple(name for name in scopes[place] if name not in names)
+            places |= {name: tuple(i for i in places[name] if i != place) for name in names}
+        vars(new).update(scopes=tuple(scopes), excluding=self.excluding, places=places)
+        return new
+
     def small_enough(self, query: str, most: int) -> Surroundings:
         """These, with factors of a variable relaxed so far that its smallest window has a table of so many entries."""
-        relaxed = self
         names = sorted(set(self.start(query).boundary), key=lambda n: (-len(self.places[n]), n))
-        while names and relaxed.size({query, *names}) > most:
+        left_out: dict[int, tuple[str, ...]] = {}
+        while names and self.size({query, *names}) > most:
             name = names.pop()  # what has few factors is easily left out
-            own = {i: (*relaxed.left_out.get(i, ()), name) for i in self.places[query] if name in self.scopes[i]}
-            relaxed = replace(self, relaxed=tuple(sorted({**relaxed.left_out, **own}.items())))
-        return relaxed
+            left_out |= {i: (*left_out.get(i, ()), name) for i in self.places[query] if name in self.scopes[i]}
+        return self.relax(tuple(sorted(left_out.items()))) if left_out else self
 
     def grown(self, window: Window, name: str) -> Window:
         """A window whose interior has a variable of the boundary, too, with all its factors."""

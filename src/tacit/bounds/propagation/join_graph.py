@@ -47,7 +47,7 @@ class JoinGraph:
     budget
         The most entries that a cluster may have, where the relations allow it.
     most
-        The most entries of all clusters, each counted once per arc of its cluster.
+        The most entries of all clusters together.
 
     Attributes
     ----------
@@ -73,7 +73,7 @@ class JoinGraph:
         self._cards, self._budget, self._most = cards, budget, most
         self._clusters: list[Relation] = []
         self._slots: list[int] = []
-        self._places = 0
+        self._entries = 0
         self.homes: dict[int, Home] = {}
         self.evidence: dict[int, int] = {}
         self.splits, self.log_scale = 0, 0.0
@@ -124,8 +124,8 @@ class JoinGraph:
 
     def _close(self, cluster: Relation) -> None:
         """A cluster that has all of its arcs: its states are no longer needed, except where it is a home."""
-        self._places += len(cluster) * (len(cluster.places) + 2)
-        if self._places > self._most:
+        self._entries += len(cluster)
+        if self._entries > self._most:
             raise TooManyEntriesError
         for v, states in cluster.columns.items():
             if v not in self.homes or len(cluster) < len(self.homes[v].states):

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tacit.base.jit import jit
 
+FIRST_OF_MEAN, LAST_OF_MEAN = 2, 5  # sweeps: the first ones know too little, later ones favour one of equal states
 LEAST = 1e-30  # number above 0 in a message whose largest is 1: products of as many as a cluster has do not underflow
 
 
@@ -150,8 +151,8 @@ def add_beliefs(graph, messages, homes, sums, out):
 def run(graph, homes, where, likelihoods, sweeps, enough, out, logs):
     """Pass messages in every row: add the marginals to `out` (rows, states), and the logarithm to `logs` (rows,).
 
-    `likelihoods` (rows, states) go to the slots `where`. Where messages still change after so many sweeps, the
-    marginals are the mean over those of the last sweeps. Rows that are impossible get -inf.
+    `likelihoods` (rows, states) go to the slots `where`. Where messages still change by `enough` after so many sweeps,
+    the marginals are the mean over those of a few early ones. Rows that are impossible get -inf.
     """
     messages = np.empty(graph.base[-1])
     sums = np.empty(max(graph.base[-1], homes.offset[-1]))
@@ -169,20 +170,16 @@ def run(graph, homes, where, likelihoods, sweeps, enough, out, logs):
             if back < 0.0:
                 possible = False
                 break
-            change = max(change, back)
-            done = change < enough
-            if done:
+            settled = max(change, back) < enough or sweeps == 1
+            if settled:
                 mean[:] = 0.0
                 added = 0
-            if done or step >= 2 or step == sweeps - 1:
+            if settled or FIRST_OF_MEAN <= step <= LAST_OF_MEAN:
                 add_beliefs(graph, messages, homes, sums, mean)
                 added += 1
-            if done:
+            if settled:
                 break
-        if possible:
-            log = log_partition(graph, messages)
-            logs[row] += log
+        logs[row] += log_partition(graph, messages) if possible else -np.inf
+        if logs[row] > -np.inf:
             for s in range(mean.shape[0]):
                 out[row, s] += mean[s] / added
-        else:
-            logs[row] = -np.inf

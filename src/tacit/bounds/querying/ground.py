@@ -61,4 +61,8 @@ class Ground:
     def _without_barren(self, names: tuple[str, ...]) -> Surroundings:
         above = set(self._above(names))
         barren = frozenset(i for i, factor in enumerate(self.factors.factors) if factor.node not in above)
-        return Surroundings(self.factors, self.settled, barren)
+        return self._all.without(barren)
+
+    @cached_property
+    def _all(self) -> Surroundings:
+        return Surroundings(self.factors, self.settled)

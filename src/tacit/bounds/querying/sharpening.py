@@ -14,7 +14,7 @@ from tacit.bounds.window_choice import Budget, grow
 from tacit.bounds.window_table import WindowTable
 from tacit.bounds.windows import Window
 
-STEPS = tuple(2**power for power in (6, 9, 12, 14, 16, 18, 20, 22))  # multiply-adds that are tried in turn
+STEPS = tuple(2**power for power in (8, 11, 13, 15, 17, 19, 20, 22))  # multiply-adds that are tried in turn
 KEPT = 2**14  # entries of a table up to which it is kept, to sharpen again
 GAIN = 1e-3  # of the width of an interval; less is no reason to look at its neighbours again
 
