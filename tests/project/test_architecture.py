@@ -53,6 +53,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.orders", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.compiler.order.long_search", "tacit.compiler.order.anneal_kernels"),  # loads numba
     ("tacit.compiler.operations.dense", "tacit.compiler.operations.dense_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
