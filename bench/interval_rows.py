@@ -1,7 +1,7 @@
 """Intervals of queries that are too wide for exact answers: rows a second, how wide they are, and whether they hold.
 
-`python -m bench interval_rows` writes the page; parts can be named (`rows`, `refined`, `truth`), and then no page is
-written.
+`python -m bench interval_rows` writes the page. Parts can be named (`rows`, `refined`, `truth`, `regions`), and then no
+page is written.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ import tacit
 from bench.tables import Section, at_least, at_most, run_parts
 from tacit.base.errors import TooLargeError
 from tacit.bounds.querying.bounded_query import BoundedQuery, bounded
+from tacit.bounds.window_program import program_for_rows
+from tacit.bounds.window_rows import WindowRows
 from tacit.query.asking.options import CompileOptions, Limits
 
 PAGE = Path(__file__).parent.parent / "docs" / "bench-intervals.md"
@@ -32,6 +34,7 @@ OBSERVED, SOFT = 0.1, 0.1
 REFINED, SECONDS = 12, 2.0  # rows, and seconds for each of them
 GRIDS, SMALL, SMALL_ROWS = 8, 6, 4000
 MEDIUM, FEW = 14, 50  # a wider grid, and how many of its rows are answered exactly
+REGION_ROWS = 1000
 SLACK = 1e-13  # what the exact answers themselves are rounded by
 
 
@@ -157,6 +160,25 @@ def by_refining() -> list[Section]:
     return [section]
 
 
+def by_regions() -> list[Section]:
+    """What regions beyond a window add."""
+    section = Section(
+        "4. Regions beyond the window", "none",
+        ("network", "states of the boundary", "states of a region", "multiply-adds", "median width"),
+    )  # fmt: skip
+    for case in cases():
+        own, given = query_of(case)._own, evidence(case.net, REGION_ROWS, np.random.default_rng(4))
+        columns = query_of(case).read(given).columns
+        for states, entries in ((2**12, 1), (2**10, 2**8), (2**12, 2**8)):
+            window, around = own.windows[case.query], own.ground.around(case.query)
+            program = program_for_rows(around, window, states, entries)
+            low, high, _ = WindowRows(own.ground.factors, program, "numpy").bounds(columns, REGION_ROWS)
+            width = float(np.median((high - low).max(axis=0)))
+            section.add(case.name, states, entries, program.program.cost.multiply_adds, width)
+    section.notes.append("A region of one state is none. `tacit` takes the last line of each network.")
+    return [section]
+
+
 def by_truth() -> list[Section]:
     """Whether the exact posterior is inside."""
     section = Section(
@@ -191,7 +213,7 @@ def beside_truth(net: tacit.Network, query: str, rows: int) -> tuple[int, np.nda
     return int(outside.any(axis=1).sum()), sure.width, np.abs(sure.estimate - truth).max(axis=1)
 
 
-PARTS = {"rows": by_rows, "refined": by_refining, "truth": by_truth}
+PARTS = {"rows": by_rows, "refined": by_refining, "truth": by_truth, "regions": by_regions}
 
 
 def main(arguments: Sequence[str]) -> None:

@@ -171,13 +171,13 @@ def test_all_wrong_numbers_are_counted_and_masked(library):
         "evidence on 'heat', row 1: 'low' is not a number; the column is text, and 2 of 5 values spell numbers: "
         "convert it (in pandas, pd.to_numeric(column, errors='coerce') makes the others gaps); "
         "write numbers with a point (1.5); "
-        "3 rows are no numbers: 'low' (2, first in row 1), '1,5' (1, first in row 2)"
+        "3 rows are not numbers: 'low' (2, first in row 1), '1,5' (1, first in row 2)"
     )
     assert caught.value.mask(rows).tolist() == [False, True, True, False, True, False]
     with pytest.raises(EvidenceError) as caught:
         net.posterior("Q", {"trips": rows["trips"]})
     assert str(caught.value) == (
-        "evidence on 'trips', row 1: -1 is no whole number from 0 on; 3 rows are wrong: -1.0 (2, first in row 1), "
+        "evidence on 'trips', row 1: -1 is not a whole number from 0 on; 3 rows are wrong: -1.0 (2, first in row 1), "
         "2.5 (1, first in row 3)"
     )
     assert caught.value.mask(rows).tolist() == [False, True, False, True, True, False]
@@ -227,7 +227,7 @@ def test_a_frame_says_what_is_wrong_with_numbers_and_whole_columns(tmp_path):
     assert "may be a code or the likelihood" in found["problem"][2]
     with pytest.raises(EvidenceError, match="2 rows are wrong: '92,1'") as texts:
         tac.posterior(pd.DataFrame({"T": ["1", "92,1", "5", "101"]})[["T"]].assign(S="yes", D="a"))
-    assert texts.value.to_pandas()["problem"].tolist() == ["is no number", "is outside the range"]
+    assert texts.value.to_pandas()["problem"].tolist() == ["is not a number", "is outside the range"]
     pytest.importorskip("pyarrow")
     path = tmp_path / "rows.csv"
     path.write_text("T,S,D\n1,1,a\n200,0,b\n")

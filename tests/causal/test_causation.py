@@ -122,7 +122,7 @@ def test_inner_bounds_of_several_random_nodes():
     ("cause", "effect", "rows", "message"),
     [
         (("treatment", "A"), ("recovery", "yes"), None, "expected 3 names"),
-        (("treatment", "A", "C"), ("recovery", "yes"), None, "'C' is no state of 'treatment'; expected one of"),
+        (("treatment", "A", "C"), ("recovery", "yes"), None, "'C' is not a state of 'treatment'; expected one of"),
         (("treatment", "A", "A"), ("recovery", "yes"), None, "with the same state"),
         (("treatment", "A", "B"), ("treatment", "A"), None, "both the cause and the effect"),
         (("treatment", "A", "B"), ("recovery", "yes"), {"recovery": "yes"}, "leave it out of the rows"),

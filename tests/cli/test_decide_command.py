@@ -64,7 +64,7 @@ def test_json_has_the_numbers(clinic):
         (
             ["-d", "Treat", "--next", "--cost", "Scam=1"],
             1,
-            "costs names 'Scam', which is no variable that could be "
+            "costs names 'Scam', which is not a variable that could be "
             "observed; expected some of Disease, Blood, Scan; did you mean 'Scan'?",
         ),
         (["-d", "Treat", "--next", "--cost", "Scan=nan"], 1, "expected a finite number"),

@@ -48,7 +48,7 @@ def test_a_continuous_query_is_answered_by_its_mean_and_quantiles(net):
     [
         (("query", "-q", "Fault", "-e", "heat=hot"), "evidence on 'heat': 'hot' is not a number"),
         (("query", "-q", "Fault", "-e", "x, y=1"), "expected 2 numbers, such as x, y=1.5,1.5"),
-        (("query", "-q", "Fault", "-e", "trips=2.5"), "evidence on 'trips': 2.5 is no whole number from 0 on"),
+        (("query", "-q", "Fault", "-e", "trips=2.5"), "evidence on 'trips': 2.5 is not a whole number from 0 on"),
         (("sensitivity", "-q", "heat", "-e", "x=1"), "the query, 'heat', is continuous, so there is no sensitivity"),
         (("query", "-q", "Fault", "--do", "heat=80"), "'heat': do= sets states, and this is continuous; nothing is"),
     ],
@@ -84,7 +84,7 @@ def test_wrong_numbers_of_a_table_are_named_together(net):
     Path("rows.csv").write_text("heat,trips\n82.5,3\nNA,2.5\nhot,-1\n")
     message = tacit_("batch", "net.json", "rows.csv", "-q", "Fault", "-o", "out.csv", code=1)
     assert "rows.csv: column 'heat', row 3: 'hot' is not a number" in message
-    assert "evidence on 'trips', row 2: 2.5 is no whole number from 0 on" in message
+    assert "evidence on 'trips', row 2: 2.5 is not a whole number from 0 on" in message
     assert "no most probable state" in tacit_(
         "batch", "net.json", "rows.csv", "-q", "heat", "--argmax", "-o", "o.csv", code=1
     )

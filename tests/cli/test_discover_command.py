@@ -89,7 +89,7 @@ def test_what_is_wrong_is_said():
     assert "--forbid is 'rain', expected an edge such as 'A->B'" in tacit_(
         "discover", "rows.csv", *HERE, "--forbid", "rain", code=2
     )
-    assert "which is no column; did you mean 'rain'" in tacit_(
+    assert "which is not a column; did you mean 'rain'" in tacit_(
         "discover", "rows.csv", *HERE, "--require", "ran->wet", code=1
     )
     assert "search is 'best'" in tacit_("discover", "rows.csv", *HERE, "--search", "best", code=1)
@@ -121,7 +121,7 @@ def test_columns_that_make_no_variable(text, problem):
 def test_lists_are_refused():
     parquet.write_table(pa.table({"a": ["x", "y"], "n": [[1, 2], [3]]}), "bad.parquet")
     said = tacit_("discover", "bad.parquet", *HERE, code=1)
-    assert "bad.parquet: column 'n', row 1: array([1, 2]) is no single value" in said
+    assert "bad.parquet: column 'n', row 1: array([1, 2]) is not a single value" in said
     assert "1 variable from 2 rows" in tacit_("discover", "bad.parquet", *HERE, "--columns", "a")
 
 
@@ -135,6 +135,7 @@ def test_gaps_are_filled():
 
 
 @pytest.mark.filterwarnings("default::tacit.DefaultBinsWarning")  # a note, no error
+@pytest.mark.filterwarnings("ignore::tacit.CopiedColumnWarning")
 def test_numbers_columns_tiers_and_weights():
     rows = [(i % 7 + 0.5, "young" if i % 7 < 3 else "old", i, 1 + i % 2) for i in range(140)]
     write("people.csv", "age,group,id,times\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
@@ -149,7 +150,7 @@ def test_numbers_columns_tiers_and_weights():
     assert len(tacit.load("found.json").states("age")) == 2
     said = CliRunner().invoke(app, [str(argument) for argument in how]).stderr
     assert "sorted into intervals of about as many rows each: age; choose with the option bins" in said
-    assert "'ages', which is no column; did you mean 'age'" in tacit_(*how, "--bins", "ages=3", code=1)
+    assert "'ages', which is not a column; did you mean 'age'" in tacit_(*how, "--bins", "ages=3", code=1)
     assert "--bins is '=3'" in tacit_(*how, "--bins", "=3", code=2)
     assert "no column 'agee'; did you mean 'age'" in tacit_(
         "discover", "people.csv", *HERE, "--columns", "agee", code=1
@@ -311,7 +312,7 @@ def test_doubts_are_drawn_after_loading_and_pages_open_with_a_column():
     assert Path("later.svg").read_text() == Path("now.svg").read_text()
     tacit_("page", "found.json", "-o", "later.html", "-q", "size", "--captions", "words.toml")
     assert Path("later.html").read_text() == Path("now.html").read_text()
-    assert "no column; did you mean 'size'" in tacit_(
+    assert "not a column; did you mean 'size'" in tacit_(
         "discover", "stones.csv", *HERE, "--page", "x.html", "-q", "sise", code=1
     )
     assert "name its file with --page" in tacit_("discover", "stones.csv", *HERE, "-q", "size", code=2)

@@ -47,9 +47,9 @@ def test_explanations_and_samples_have_numbers():
 
 def test_what_is_wrong_is_named():
     wrong = pa.table({"trips": [1.0, 2.5]})
-    with pytest.raises(EvidenceError, match=r"partition 2: evidence on 'trips', row 1: 2.5 is no whole number"):
+    with pytest.raises(EvidenceError, match=r"partition 2: evidence on 'trips', row 1: 2.5 is not a whole number"):
         request().scorer(["trips"]).score(wrong, 2)
-    with pytest.raises(EvidenceError, match="column 'X' is no variable; did you mean 'x'"):
+    with pytest.raises(EvidenceError, match="column 'X' is not a variable; did you mean 'x'"):
         request().scorer(["heat", "X"])
     with pytest.raises(EvidenceError, match="likelihoods= names 'heat', which is continuous"):
         request(likelihoods=["heat"]).scorer(["heat"])

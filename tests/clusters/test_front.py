@@ -170,7 +170,7 @@ def test_mistakes_in_what_is_discovered():
     with pytest.raises(EvidenceError, match=r"partition 1: .*weight"):
         frames.discover(rows, weights="times")
     rows[2] = rows[2].assign(word=[["no"]] * 20)
-    with pytest.raises(EvidenceError, match=r"partition 2: column 'word', row 0: .* is no single value"):
+    with pytest.raises(EvidenceError, match=r"partition 2: column 'word', row 0: .* is not a single value"):
         frames.discover(rows)
 
 

@@ -30,7 +30,7 @@ class Device:
 
 
 class DeviceMemory:
-    """Bytes that are no numbers until they are written, and behind them some that must not be."""
+    """Bytes that are not numbers until they are written, and behind them some that must not be."""
 
     GUARD = 64
 

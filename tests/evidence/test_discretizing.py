@@ -111,7 +111,7 @@ def test_frames_of_any_library_and_columns_that_are_not_numeric() -> None:
     ("bins", "target", "message"),
     [
         ("mdl", None, "needs a target"),
-        ("mdl", "z", "target is 'z', which is no column"),
+        ("mdl", "z", "target is 'z', which is not a column"),
         ("width", None, "bins is 'width'; expected 'quantile', 'equal', 'mdl', a number, or edges"),
         (0, None, "expected the number of intervals"),
         ({"z": 3}, None, "bins= names 'z'"),

@@ -140,7 +140,7 @@ def test_states_are_the_values_that_occur(values, states):
         ([0.5, 1.5], r"holds fractions such as 0\.5, which are too many states; .*bins="),
         (list(range(MAX_OBSERVED + 1)), "holds 101 different values"),
         (pd.to_datetime(["2020-01-01"]), "holds dates; turn dates into numbers"),
-        (["x", [1, 2]], r"column 'A', row 1: \[1, 2\] is no single value"),
+        (["x", [1, 2]], r"column 'A', row 1: \[1, 2\] is not a single value"),
         (np.zeros((2, 2)), r"has shape \(2, 2\)"),
     ],
 )
@@ -172,7 +172,7 @@ def test_likelihoods_must_name_every_state(tac, given):
 def test_the_state_that_likelihoods_lack_is_named(tac):
     with pytest.raises(EvidenceError, match=r"; it lacks 'hi'$"):
         tac.posterior({"C": {"lo": 0.2}})
-    with pytest.raises(EvidenceError, match=r"; 'low' is no state; did you mean 'lo'\?$"):
+    with pytest.raises(EvidenceError, match=r"; 'low' is not a state; did you mean 'lo'\?$"):
         tac.posterior({"C": {"low": 0.2, "hi": 0.8}})
 
 

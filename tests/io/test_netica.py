@@ -91,7 +91,7 @@ def test_levels_are_intervals_or_values(read_dne):
     assert net.bins("dose") == (0, 1.5, float("inf"))
     assert net.posterior("dose", {"dose": 1.5}).tolist() == [[0, 1]]
     wrong = dose.replace("0, 1.5, INFINITY", "3, 2, 1")
-    with pytest.raises(FormatError, match="node 'dose' has levels that are no edges of intervals: edge 1 of bins is 2"):
+    with pytest.raises(FormatError, match="node 'dose' has levels that are not edges of intervals: edge 1 of bins"):
         read_dne(HEAD + wrong % ("FALSE", ".5, .5"))
     assert read_dne(HEAD + dose % ("TRUE", ".5, .25, .25")).states("dose") == ("0", "1.5", "INFINITY")
     named = (dose % ("FALSE", ".5, .5")).replace("levels", "states = (low, high); levels")

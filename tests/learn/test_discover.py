@@ -356,7 +356,7 @@ def test_constraints_hold(seed: int, search: str) -> None:
         ({"require": [("x0", "x1")], "forbid": [("x0", "x1")]}, "'x0' -> 'x1' is both required and forbidden"),
         ({"require": [("x1", "x0")], "tiers": [["x0"], ["x1"]]}, "tiers= has 'x0' before 'x1'"),
         ({"require": [("x0", "x1"), ("x1", "x2"), ("x2", "x0")]}, "form a cycle"),
-        ({"require": [("x0", "y1")]}, "require names 'y1', which is no column"),
+        ({"require": [("x0", "y1")]}, "require names 'y1', which is not a column"),
         ({"forbid": ["x0"]}, "expected pairs"),
         ({"tiers": [["x0"], ["x0"]]}, "names 'x0' twice"),
         ({"search": "hc"}, "search is 'hc', expected one of 'tabu'"),

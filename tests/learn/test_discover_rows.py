@@ -98,7 +98,7 @@ def test_bins_can_be_chosen() -> None:
     [
         ({}, {"bins": "median"}, "bins is 'median'; expected 'quantile', 'equal', 'mdl'"),
         ({}, {"bins": "mdl"}, "needs a target"),
-        ({}, {"bins": {"agee": 3}}, "bins= names 'agee', which is no column; did you mean 'age'"),
+        ({}, {"bins": {"agee": 3}}, "bins= names 'agee', which is not a column; did you mean 'age'"),
         ({"word": "x"}, {"bins": {"word": 3}}, "column 'word' does not hold numbers"),
         ({}, {"bins": {"age": [18, 40, 60]}}, "'age', row .* is outside"),
         ({"empty": None}, {}, "column 'empty' has no values at all; leave it out"),
@@ -107,7 +107,7 @@ def test_bins_can_be_chosen() -> None:
         ({"when": pd.Timestamp("2020-01-01")}, {}, "column 'when' holds dates; turn dates into numbers"),
         ({"born": [None] + [date(1990, 1, 2)] * 599}, {}, r"'born', row 1: datetime.date\(1990, 1, 2\) is a date;"),
         ({"day": [f"2020-{i // 25}-{i % 25}" for i in range(600)]}, {}, "'day' holds text that looks like dates"),
-        ({"list": ["x"] * 7 + [[1, 2]] * 593}, {}, r"column 'list', row 7: \[1, 2\] is no single value; leave"),
+        ({"list": ["x"] * 7 + [[1, 2]] * 593}, {}, r"column 'list', row 7: \[1, 2\] is not a single value; leave"),
         ({"id": np.arange(600), "n": None}, {}, r"\nto leave out what makes no variable: exclude=\['id', 'n'\]$"),
     ],
 )
@@ -126,7 +126,7 @@ def test_columns_can_be_left_out_of_any_table(tmp_path: Path) -> None:
     for rows in (wide, tmp_path / "wide.csv", batches, iter(batches), wide.to_dict("records")):
         found = tacit.discover(rows, exclude=["id", "name"], **QUIET)
         assert (found.arrows, found.score) == (expected.arrows, expected.score)
-    with pytest.raises(tacit.EvidenceError, match="exclude names 'idd', which is no column; did you mean 'id'"):
+    with pytest.raises(tacit.EvidenceError, match="exclude names 'idd', which is not a column; did you mean 'id'"):
         tacit.discover(wide, exclude=["idd"], **QUIET)
     with pytest.raises(tacit.TacitError, match=r"exclude must be a sequence of names, e.g. \['id'\]"):
         tacit.discover(wide, exclude="id", **QUIET)
@@ -136,7 +136,7 @@ def test_a_bad_cell_is_in_the_same_row_of_a_table_and_of_its_batches() -> None:
     frame = lawn(300)
     frame.loc[250, "rain"] = {"yes"}
     for rows in (frame, [frame[:200], frame[200:]]):
-        with pytest.raises(tacit.EvidenceError, match=r"column 'rain', row 250: {'yes'} is no single value"):
+        with pytest.raises(tacit.EvidenceError, match=r"column 'rain', row 250: {'yes'} is not a single value"):
             tacit.discover(rows, **QUIET)
 
 
@@ -204,7 +204,7 @@ def test_words_among_numbers_are_counted_and_masked() -> None:
     for way in ways:
         with pytest.raises(tacit.EvidenceError, match=message) as caught:
             way()
-        assert "write numbers with a point (1.5); 3 rows are no numbers: 'low' (2, first" in str(caught.value)
+        assert "write numbers with a point (1.5); 3 rows are not numbers: 'low' (2, first" in str(caught.value)
         assert np.flatnonzero(caught.value.mask(frame)).tolist() == [3, 7, 9]
 
 

@@ -255,7 +255,7 @@ def test_what_cannot_be_estimated():
         estimate(net, {"Kind": [0, 1, 2], "x": [2.0, 2.0, 2.0]})
     with pytest.raises(tacit.EvidenceError, match=r"node 'x': no row has a number of it"):
         estimate(net, {"Kind": [0, 1, 2]})
-    with pytest.raises(tacit.EvidenceError, match=r"'k'.*-1 is no whole number"):
+    with pytest.raises(tacit.EvidenceError, match=r"'k'.*-1 is not a whole number"):
         estimate(classes(("k", Poisson())), {"Kind": [0, 1, 2], "k": [1, -1, 3]})
     half = Gaussian(np.full((3, 2), NAN), cov=np.array([[[1.0, NAN], [NAN, NAN]]] * 3))
     with pytest.raises(tacit.NetworkError, match=r"cov has some numbers and some gaps"):

@@ -90,6 +90,7 @@ def test_an_unknown_variable_is_an_error_that_suggests_a_name(ask):
     ("sets", "message"),
     [
         (("size", "treatmen"), "'treatmen' is not a variable of the network; did you mean 'treatment'"),
+        (("size", "small"), "'small' is not a variable of the network; it is a state of 'size'"),
         ((["size", "treatmen"], "recovery"), "'treatmen' is not a variable"),
         (("size", "recovery", "treatmen"), "'treatmen' is not a variable"),
         (("size", 3), "3 is not a variable"),

@@ -19,6 +19,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.numbers.mixture", "tacit.views.densities"),
     ("tacit.query.answers.probabilities", "tacit.views.charts"),
     ("tacit.query.answers.credible", "tacit.views.charts"),
+    ("tacit.query.decisions.decision", "tacit.views.charts"),
     ("tacit.theory.explain", "tacit.views.charts"),
     ("tacit.theory.explain_difference", "tacit.views.charts"),
     ("tacit.learn.discovering.discovery", "tacit.views.drawing"),  # the type of a picture
@@ -52,6 +53,7 @@ IN_FUNCTIONS = UPWARDS | {
     ("tacit.learn.discovering.searches.orders", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.parent_sets", "tacit.learn.discovering.searches.order_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba
+    ("tacit.compiler.order.long_search", "tacit.compiler.order.anneal_kernels"),  # loads numba
     ("tacit.compiler.operations.dense", "tacit.compiler.operations.dense_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.tabu", "tacit.learn.discovering.searches.cluster_kernels"),  # loads numba
     ("tacit.learn.discovering.searches.clusters", "tacit.learn.discovering.searches.graph_kernels"),  # loads numba

@@ -248,11 +248,11 @@ def test_numbers_of_densities_change_without_compiling_again(plant):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"heat": [1.0, np.inf]}, "'heat', row 1: inf is no finite number"),
-        ({"x": [1.0, 2.0], "y": [0.0, -np.inf]}, "'y', row 1: -inf is no finite number"),
+        ({"heat": [1.0, np.inf]}, "'heat', row 1: inf is not a finite number"),
+        ({"x": [1.0, 2.0], "y": [0.0, -np.inf]}, "'y', row 1: -inf is not a finite number"),
         ({"heat": [1.0, "hot"]}, "'heat', row 1: 'hot' is not a number"),
         (pd.DataFrame({"heat": [1.0, "hot"]}, index=["r", "s"]), r"'heat', row 1 \(index 's'\): 'hot' is not a"),
-        ({"n": [1.0, 2.5]}, "'n', row 1: 2.5 is no whole number from 0 on"),
+        ({"n": [1.0, 2.5]}, "'n', row 1: 2.5 is not a whole number from 0 on"),
         ({"x": [1.0, 2.0], "y": [1.0, 2.0, 3.0]}, "'x' has 2 rows, the columns beside it have 3"),
     ],
 )

@@ -140,7 +140,7 @@ def test_information_about_chosen_variables(tac):
     close(found["C"], tac.information({"A": 0.8})["C"])
     assert list(found) == ["C"]
     assert str(tac.information(labels=True, variables=["B"])) == "{}"
-    with pytest.raises(tacit.TacitError, match="variables names 'D', which is no variable"):
+    with pytest.raises(tacit.TacitError, match="variables names 'D', which is not a variable"):
         tac.information(variables=["D"])
     with pytest.raises(tacit.TacitError, match=r"a sequence of names, e.g. \['C'\]"):
         tac.information(variables="C")

@@ -237,8 +237,8 @@ def changed(*place, value):
         (changed(1, 0, value=[0.5, 0.5, 0.1]), r"table of 'T', row 1: P='p': sums to 1.1, expected 1"),
         (changed(2, 1, value=[1.5, -0.5, 0]), r"table of 'T', row 2: P='q': 1.5 is not a probability in \[0, 1\]"),
         (changed(2, 1, 1, value=np.nan), r"table of 'T', row 2: holds NaN; a number is needed everywhere"),
-        ([*TABLES.tolist()[:2], None], r"table of 'T' is no array of numbers"),
-        (np.full((3, 2, 3), "x"), r"table of 'T' is no array of numbers: it has type <U1"),
+        ([*TABLES.tolist()[:2], None], r"table of 'T' is not an array of numbers"),
+        (np.full((3, 2, 3), "x"), r"table of 'T' is not an array of numbers: it has type <U1"),
         (TABLES[:2], r"the column 'T.table' has 2 rows, other columns have 3"),
     ],
 )

@@ -111,7 +111,7 @@ class ScoringContract:
             posterior(made.tac, engine.table([made.frames[0].drop(columns="HRBP")]))
         with pytest.raises(EvidenceError, match="no column 'ID' to keep; it has HRBP, CVP, HYPOVOLEMIA, id"):
             posterior(made.tac, whole, keep=["ID"])
-        with pytest.raises(TacitError, match=r"'LVFAILURE\.true', which is no column of the result; did you mean"):
+        with pytest.raises(TacitError, match=r"'LVFAILURE\.true', which is not a column of the result; did you mean"):
             posterior(made.tac, whole, names={"LVFAILURE.true": "risk"})
         with pytest.raises(TacitError, match="two columns 'id'"):
             posterior(made.tac, whole, keep=["id"], names={"LVFAILURE.TRUE": "id"})

@@ -83,7 +83,7 @@ def test_explanations_and_samples_have_numbers(tac):
         (
             "posterior",
             {"query": "Fault", "rows": [{"trips": 2.5}]},
-            "evidence on 'trips', row 0: 2.5 is no whole number",
+            "evidence on 'trips', row 0: 2.5 is not a whole number",
         ),
         ("posterior", {"query": "Fault", "rows": [{"x, y": [1, 2]}]}, "give numbers by their names, x, y"),
         ("posterior", {"query": "heat", "rows": [{"heat": 80}]}, "evidence on 'heat'"),

@@ -99,7 +99,10 @@ def test_a_port_in_use(server, model):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [(["--host", "no.such.host.invalid", "--public"], "is no address to listen at"), (["--port", 99999], "not exist")],
+    [
+        (["--host", "no.such.host.invalid", "--public"], "is not an address to listen"),
+        (["--port", 99999], "not exist"),
+    ],
 )
 def test_addresses_that_do_not_exist(model, options, message):
     assert message in tacit_("serve", model, *options, code=1)

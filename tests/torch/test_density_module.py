@@ -142,7 +142,7 @@ def test_second_derivatives():
 def test_evidence_that_cannot_be():
     net = plant()
     module = TACModule(tacit.compile(net, "Fault", DECLARED))
-    with pytest.raises(tacit.EvidenceError, match="'Count', row 1: -1 is no whole number"):
+    with pytest.raises(tacit.EvidenceError, match="'Count', row 1: -1 is not a whole number"):
         module({"Count": torch.tensor([1.0, -1.0])})
     with pytest.raises(tacit.EvidenceError, match=r"'Heat' is a tensor of torch.int64 .* the numbers"):
         module({"Heat": torch.tensor([1, 2])})

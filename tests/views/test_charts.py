@@ -188,6 +188,26 @@ def test_what_rounding_leaves_of_a_weight_is_0():
     assert tacit.theory.Explanation.weights.fget(SimpleNamespace(findings=[noise], state=0)) == [("B: true", 0.0)]
 
 
+@pytest.mark.filterwarnings("ignore::tacit.ImpossibleEvidenceWarning")
+def test_a_decision_has_a_bar_for_each_action_and_the_best_is_dark():
+    net = tacit.Network()
+    net.add("Ill", states=["yes", "no"], cpt=[0.2, 0.8])
+    net.add("Test", ["Ill"], states=["+", "-", "?"], cpt=[[0.9, 0.1, 0.0], [0.2, 0.8, 0.0]])
+    net.add("Treat", states=["yes", "no"])
+    net.value("Harm", ["Ill", "Treat"], [[-10, -90], [-5, 0]])
+    chosen = tacit.compile(net, decide="Treat", evidence=["Test"]).decide({"Test": ["+", "-", "?"]})
+    for row, best in ((0, 0), (1, 1)):
+        ax = chosen.plot(row, width="3.4in")
+        close(widths(ax)[0], chosen.expected[row])
+        colors = [bar.get_facecolor() for bar in ax.containers[0]]
+        assert colors.index(min(colors)) == best == chosen.expected[row].argmax()
+    for wrong, words in ((2, "row 2: the evidence has probability 0"), (3, "row is 3, expected one of the 3 rows")):
+        with pytest.raises(TacitError, match=words):
+            chosen.plot(wrong)
+    with pytest.raises(TacitError, match="choice is a Network, expected what"):
+        plot.decision(net)
+
+
 def test_infinite_weights_end():
     tac = tacit.compile(examples.asia(), "either", ["lung", "xray"])
     why = tac.explain({"lung": "yes", "xray": "yes"})

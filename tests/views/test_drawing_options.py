@@ -157,6 +157,16 @@ def test_an_edge_without_a_tip_ends_beside_the_tips_of_others():
     assert faults(drawing.picture) == Faults(0, 0, 0)
 
 
+def test_what_is_known_outside_of_a_part_is_said():
+    """The posteriors that are drawn depend on it."""
+    net = network("asia")
+    part = draw(net, {"xray": "yes", "smoke": 0.9, "dysp": [None]}, nodes=["lung", "bronc"])
+    assert texts(part)[-2:] == ["xray = yes, not drawn", "smoke = yes 0.9, not drawn"]
+    assert "not drawn" not in " ".join(texts(draw(net, {"xray": "yes"})))
+    everything = dict.fromkeys(net.variables, "yes") | {"lung": [None], "either": "yes", "tub": "yes"}
+    assert texts(draw(net, everything, nodes=["lung"]))[-1] == "1 more, not drawn"
+
+
 def test_no_legend_without_need():
     for strength in ({}, {("A", "B"): 1.0, ("A", "C"): 1.0}):
         assert texts(draw(examples.abc(), strength=strength, undirected=[])) == ["A", "B", "C"]
@@ -235,5 +245,8 @@ def test_value_nodes_are_diamonds_below_their_parents():
         outer, inner = [item.points for item in drawing.picture.items if isinstance(item, Area)]
         assert outer[1] == (label.x, min(y for _, y in outer))
         assert all(outer[0][0] < x < outer[2][0] for x, _ in inner)
-        assert {arrow.points[-1] for arrow in arrows(drawing)} == {outer[1]}
+        (left, top), side = outer[1], outer[2]
+        for x, y in (arrow.points[-1] for arrow in arrows(drawing)):  # on the diamond's upper sides
+            assert (y - top) / (side[1] - top) == pytest.approx(abs(x - left) / (side[0] - left))
+            assert abs(x - left) > 3
     assert texts(draw(net, nodes=["Ill"])) == ["Ill"]

@@ -2,9 +2,11 @@
 
 from itertools import pairwise
 
+import numpy as np
+import pytest
 from bench.networks import network
 
-from tacit.views.layout import arrange
+from tacit.views.layout import arrange, with_ports
 
 BOX = (200.0, 80.0)
 
@@ -39,3 +41,38 @@ def test_parts_of_one_size_fill_a_page():
         (x, y, w, h), (u, v, k, _) = layout.boxes[tail], layout.boxes[head]
         assert (route[0], route[-1]) == ((x + w / 2, y + h), (u + k / 2, v))
         assert all(below[1] >= above[1] for above, below in pairwise(route))
+
+
+def test_edges_of_a_box_start_and_end_side_by_side_and_lean_to_their_other_end():
+    edges = [(0, 3), (1, 3), (2, 3), (3, 4)]
+    layout = arrange([BOX] * 5, edges)
+    routes = with_ports(layout, edges).routes
+    middles = [x + w / 2 for x, _, w, _ in layout.boxes]
+    ends = sorted((middles[tail], route[-1][0]) for (tail, head), route in zip(edges, routes, strict=True) if head == 3)
+    places = [x for _, x in ends]
+    assert min(after - before for before, after in pairwise(places)) >= 13
+    assert places[1] == middles[3]  # from straight above
+    assert all(abs(x - middles[3]) <= 60 for x in places)
+    assert [routes[3][0][0], routes[3][-1][0]] == [middles[3], middles[4]]  # a single one is in the middle
+    crowd = [(i, 30) for i in range(30)]
+    narrow = arrange([(40.0, 20.0)] * 31, crowd)
+    found = [route[-1][0] for route in with_ports(narrow, crowd).routes]
+    left, _, width, _ = narrow.boxes[30]
+    assert left + 7.9 <= min(found) < max(found) <= left + width - 7.9
+    assert len(set(found)) == 30
+
+
+def test_long_edges_of_one_parent_run_side_by_side_and_do_not_cross():
+    """On one line, they seemed to be one edge that forks."""
+    edges = [(0, 1), (1, 2), (2, 3), (3, 4), (0, 2), (0, 3), (0, 4)]
+    layout = arrange([BOX] * 5, edges, max_width=320.0)
+    long = with_ports(layout, edges).routes[4:]
+    assert [len(route) for route in long] == [4, 6, 8]
+    lanes = [route[1][0] for route in long]
+    away = [abs(x - 112) for x in lanes]
+    assert np.diff(away) == pytest.approx([5, 5]) or np.diff(away) == pytest.approx([-5, -5])
+    ends = [route[-1][0] for route in long]
+    side = np.sign(lanes[0] - ends[0])
+    assert list(np.argsort(lanes)) == ([0, 1, 2] if side > 0 else [2, 1, 0])  # the first to turn off is the inner one
+    for route in long:
+        assert len({x for x, _ in route[1:-1]}) == 1

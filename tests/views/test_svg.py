@@ -4,6 +4,7 @@ import sys
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from bench.drawings import Faults, faults, random_network, random_tree
 from bench.networks import network
@@ -67,8 +68,8 @@ def test_faults_are_counted():
     assert faults(Picture(300, 120, crowded)) == Faults(0, 1, 1)
 
 
-def test_what_edges_share_is_drawn_once():
-    """Twice, it would look bolder than the rest."""
+def test_no_two_edges_share_a_line_or_a_tip():
+    """It would look bolder than the rest, and like one edge that forks."""
     net = Network()
     for name, parents in {"A": "", "B": "A", "C": "B", "D": "AC", "E": "AC"}.items():
         net.add(name, list(parents))
@@ -76,8 +77,18 @@ def test_what_edges_share_is_drawn_once():
     steps = [step for arrow in arrows for step in pairwise(arrow.points)]
     assert len(arrows) == len(net.edges)
     assert len(set(steps)) == len(steps)
-    ends = {(text.x, text.text) for text in draw(net).picture.items if isinstance(text, Text)}
-    assert {arrow.points[-1][0] for arrow in arrows} <= {x for x, _ in ends}
+    assert len({arrow.points[-1] for arrow in arrows}) == len({arrow.points[0] for arrow in arrows}) == len(arrows)
+    ovals = [item for item in draw(net).picture.items if isinstance(item, Oval)]
+    for x, y in (arrow.points[-1] for arrow in arrows):  # on an outline, not in the corner above it
+        away = [np.hypot(2 * (x - own.left) / own.width - 1, 2 * (y - own.top) / own.height - 1) for own in ovals]
+        assert min(away, key=lambda one: abs(one - 1)) == pytest.approx(1)
+
+
+def test_corners_of_edges_are_round():
+    """The radius where a curve leaves the vertical is 3/2 of its handle squared, by how far it leads aside."""
+    ((_, first), (_, last), _) = next(Arrow([(0.0, 0.0), (200.0, 40.0)]).curves)
+    assert 1.5 * first**2 / 200 > 6
+    assert last == 40 - first
 
 
 def test_wide_networks_are_drawn_in_several_rows():

@@ -13,8 +13,8 @@ from tacit.base.text import plural, shown
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-NO_STATE, OUTSIDE, NO_NUMBER = "names no state", "is outside the range", "is no number"  # what is wrong with a value
-OF_SEVERAL = {NO_STATE: "name no state", OUTSIDE: "are outside the range", NO_NUMBER: "are no numbers"}
+NO_STATE, OUTSIDE, NO_NUMBER = "names no state", "is outside the range", "is not a number"  # what is wrong with a value
+OF_SEVERAL = {NO_STATE: "name no state", OUTSIDE: "are outside the range", NO_NUMBER: "are not numbers"}
 MAX_LISTED = 5  # different wrong values that a message lists
 
 

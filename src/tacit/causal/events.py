@@ -107,5 +107,5 @@ def _event(net: Model, name: str, label: Any, what: str) -> Event:
     if variable.continuous:
         raise NetworkError(f"{what}: {name!r} is continuous, and has no states to compare")
     if not isinstance(label, Hashable) or label not in variable.codes:
-        raise NetworkError(f"{what}: {label!r} is no state of {name!r}; expected one of {listed_states(variable)}")
+        raise NetworkError(f"{what}: {label!r} is not a state of {name!r}; expected one of {listed_states(variable)}")
     return Event(variable, variable.codes[label])

@@ -85,7 +85,7 @@ class Request:
         for name in called:
             if name not in columns:
                 raise TacitError(
-                    f"names= renames {name!r}, which is no column of the result{similar(name, columns)}; it has "
+                    f"names= renames {name!r}, which is not a column of the result{similar(name, columns)}; it has "
                     f"{listed(columns, MAX_NAMES)}"
                 )
         return tuple((called.get(name, name), kind) for name, kind in fields)

@@ -23,7 +23,7 @@ MAX_SUGGESTED = 8  # unused columns for which a similar variable is looked for, 
 
 
 class UnusedColumnWarning(UserWarning):
-    """A frame of evidence has columns that are no variables of the network, or the query itself; they are not used."""
+    """A frame of evidence has columns that are not variables of the network, or the query itself; they are not used."""
 
 
 class MissingColumnWarning(UserWarning):
@@ -81,7 +81,7 @@ def by_variable(
 ) -> dict[str, Any]:
     """The columns that are evidence, by the names of their variables.
 
-    Columns of likelihoods for each state become one, of two dimensions. What is no variable is an error; in a frame,
+    Columns of likelihoods for each state become one, of two dimensions. What is not a variable is an error; in a frame,
     which may have other columns, it is a warning, unless it differs from a variable only in case. In a frame, columns
     of the `queries` are no evidence either: a table of test cases holds the answers, too. Where the `rows` that the
     columns come from are dictionaries, a name that is much like a variable is an error as well.

@@ -109,7 +109,7 @@ def _repaired(variable: Variable, table: Floats, total: Floats, numbers: Numbers
 
 
 def as_given(values: Any, missing: NDArray[np.bool_] | None = None) -> NDArray[Any] | None:
-    """An array of float32 or float64, not copied if it is one, NaN for missing values; None if one is no number."""
+    """An array of float32 or float64, not copied if it is one, NaN for missing values; None if one is not a number."""
     try:
         array = np.asarray(values)
         if array.dtype in (np.float32, np.float64) and array.flags.aligned and (missing is None or not missing.any()):

@@ -87,7 +87,7 @@ def _floats(name: str, values: Any) -> Floats:
 
 
 def _of_objects(name: str, array: Any, missing: Any) -> Floats:
-    """Python's own objects as floats; what is no number is an error that names all such values."""
+    """Python's own objects as floats; what is not a number is an error that names all such values."""
     flat, gaps = np.atleast_1d(array), None if missing is None else np.atleast_1d(missing)
     numbers, wrong = np.full(len(flat), np.nan), dict[int, Any]()
     for row, value in enumerate(flat.tolist()):

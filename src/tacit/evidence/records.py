@@ -48,7 +48,7 @@ def is_records(rows: Any) -> bool:
 
 
 def refuse_misspelt(rows: Any, names: Sequence[str], variables: Collection[str]) -> None:
-    """An error where one of several dictionaries has a name that is no variable, but much like one that it lacks.
+    """An error where one of several dictionaries has a name that is not a variable, but much like one that it lacks.
 
     The column of a table is there in all rows, and may be something else. A name in a dictionary may be a slip, and
     what it says would be taken for missing.

@@ -58,15 +58,15 @@ def label_of(variable: Variable, text: str) -> str | None:
 
 
 def wrong_states(states: Sequence[str], given: Iterable[str]) -> str:
-    """The end of a message on likelihoods by state: what is no state, and which states are lacking.
+    """The end of a message on likelihoods by state: what is not a state, and which states are lacking.
 
     >>> wrong_states(["yes", "no"], ["yes"]), wrong_states(["yes", "no"], ["yes", "not"])
-    ("; it lacks 'no'", "; 'not' is no state; did you mean 'no'?")
+    ("; it lacks 'no'", "; 'not' is not a state; did you mean 'no'?")
     """
     named = list(given)
     wrong = next((name for name in named if name not in states), None)
     if wrong is not None:
-        return f"; {wrong!r} is no state{similar(wrong, states)}"
+        return f"; {wrong!r} is not a state{similar(wrong, states)}"
     lacking = ", ".join(repr(state) for state in states if state not in named)
     return f"; it lacks {lacking}" if lacking else ""
 

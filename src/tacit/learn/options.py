@@ -104,7 +104,7 @@ def _number(name: str, value: Any, expected: str, is_valid: Callable[[float], bo
 
 
 def _plain(value: Any) -> Any:
-    """A number of Python's for one of NumPy's; True and False become a type that is no number."""
+    """A number of Python's for one of NumPy's; True and False become a type that is not a number."""
     if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
         value = value.item()
     return np.bool_(value) if isinstance(value, bool) else value

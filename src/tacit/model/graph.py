@@ -45,7 +45,13 @@ class Graph:
                 raise NetworkError(f"expected the name of one variable, got {shown(name)}") from None
             for own in (node.variable for node in self._nodes.values() if name in node.variable.columns):
                 raise NetworkError(f"{name!r} is a column of the node {own.name!r}; name the node") from None
-            raise NetworkError(f"{name!r} is not a variable of the network{similar(name, self._nodes)}") from None
+            hint = similar(name, self._nodes) or self._state_of(name)
+            raise NetworkError(f"{name!r} is not a variable of the network{hint}") from None
+
+    def _state_of(self, name: str) -> str:
+        """The end of a message about a name that is a state of one variable."""
+        owners = [own for own, node in self._nodes.items() if name in node.variable.states]
+        return f"; it is a state of {owners[0]!r}" if len(owners) == 1 else ""
 
     def variable(self, name: str) -> Variable:
         """Name and states of a variable."""

@@ -157,7 +157,7 @@ def _named(query: Query, variables: Iterable[str]) -> tuple[str, ...]:
     names = tuple(dict.fromkeys(variables))
     for name in names:
         if name not in query.variables:
-            raise TacitError(f"variables names {name!r}, which is no variable{similar(name, query.variables)}")
+            raise TacitError(f"variables names {name!r}, which is not a variable{similar(name, query.variables)}")
     return names
 
 

@@ -138,7 +138,7 @@ class OneRow:
             return None
         likelihoods = value[0].tolist()
         total = reduce(operator.add, likelihoods)  # `sum` would add in another way from Python 3.12 on
-        if not (min(likelihoods) >= 0 and MIN_EXACT <= total <= MAX_EXACT):  # also where some are no numbers
+        if not (min(likelihoods) >= 0 and MIN_EXACT <= total <= MAX_EXACT):  # also where some are not numbers
             return None
         shares = [x / total for x in likelihoods]
         if any(x > 0 and share < MIN_EXACT for x, share in zip(likelihoods, shares, strict=True)):

@@ -97,7 +97,7 @@ def _require_few(rows: int, most: int) -> None:
 
 
 def _check_names(net: Model, names: Collection[str]) -> None:
-    """Refuse a name that is no variable's, before columns are made of what may be a million names."""
+    """Refuse a name that is not a variable's, before columns are made of what may be a million names."""
     for name in names:
         checked_name(name, "evidence")
     columns = set(column_names(map(net.variable, net)))

@@ -198,7 +198,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_number(text: str) -> float:
-    raise ValueError(f"{text} is no number in JSON; null is no evidence")
+    raise ValueError(f"{text} is not a number in JSON; null is no evidence")
 
 
 def checked_name(name: Any, where: str) -> str:

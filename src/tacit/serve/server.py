@@ -88,7 +88,7 @@ def _listening(host: str, port: int) -> socket.socket:
         if error.errno == errno.EACCES:
             raise TacitError(f"port {port} is reserved for the system; choose one from 1024 on (--port)") from None
         reason = error.strerror or str(error)
-        raise TacitError(f"{host!r} is no address to listen at: {reason}") from None
+        raise TacitError(f"{host!r} is not an address to listen at: {reason}") from None
     # Connections inherit it. Without it, the body of an answer waits 40 ms until the client confirms the head.
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening

@@ -156,7 +156,7 @@ class Comparison:
         places = ends(len(lines), MAX_SHOWN)
         state = self.states[self.state]
         title = f"What each finding adds to the log-odds of {self.query}={state}, set in turn (nats)"
-        head = ("finding", *self.names, str(state), "weight")
+        head = ("finding", *self.names, "with it", "weight")
         return Grid(
             [head], [(GAP,) * 5 if place is None else lines[place] for place in places], 3, title, of_no_weight(idle)
         )

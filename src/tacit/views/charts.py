@@ -91,6 +91,20 @@ class Weighed(Protocol):
     def weights(self) -> list[tuple[str, float]]: ...
 
 
+@runtime_checkable
+class Chosen(Protocol):
+    """The best action of each row, and what each action is expected to be worth: (rows, actions)."""
+
+    @property
+    def variable(self) -> Any: ...
+    @property
+    def actions(self) -> tuple[Any, ...]: ...
+    @property
+    def action(self) -> Any: ...
+    @property
+    def expected(self) -> Floats: ...
+
+
 def posterior(answer: Labelled | Sure, ax: Any = None, width: float | str | None = None) -> Axes:
     """The posterior of each row as bars: of one row, a bar for each state; of several, a bar that its states share.
 
@@ -214,6 +228,37 @@ def weights(why: Weighed, ax: Any = None, width: float | str | None = None) -> A
     lines.draw_zero()
     ax = lines.done(f"weight for {why.query} = {why.states[why.state]} (added log-odds, in nats)")
     ax.set_xlim(*_limits(lengths, texts, width_of(ax)))
+    return ax
+
+
+def decision(choice: Chosen, row: int = 0, ax: Any = None, width: float | str | None = None) -> Axes:
+    """What each action is expected to be worth in a row, as bars; that of the best one is dark.
+
+    `choice` is what `tac.decide` returns. `width` is that of a new figure, in centimetres or as a text such as "3.3in".
+
+    >>> import tacit
+    >>> net = tacit.Network()
+    >>> net.add("Ill", states=["yes", "no"], cpt=[0.2, 0.8])
+    >>> net.add("Treat", states=["yes", "no"])
+    >>> net.value("Harm", ["Ill", "Treat"], [[-10, -90], [-5, 0]])
+    >>> ax = decision(tacit.compile(net, decide="Treat").decide())
+    >>> [text.get_text() for text in ax.texts]
+    ['−6', '−18']
+    """
+    if not isinstance(choice, Chosen):
+        raise TacitError(f"choice is a {type(choice).__name__}, expected what tac.decide returns")
+    if not 0 <= row < len(choice.expected):
+        raise TacitError(f"row is {row!r}, expected one of the {len(choice.expected)} rows of the decision")
+    worth = np.asarray(choice.expected[row])
+    if np.isnan(worth).any():
+        raise TacitError(f"row {row}: the evidence has probability 0, so there is nothing to draw")
+    lines = lines_for(ax, width, [str(action) for action in choice.actions])
+    colors = [FILLED if action == choice.action[row] else REST for action in choice.actions]
+    said = [true_minus(f"{number + 0.0:.4g}") for number in worth.tolist()]
+    texts = lines.bars(worth, worth, said, colors)
+    lines.draw_zero()
+    ax = lines.done(f"expected value of {choice.variable.name} (dark: the best action)")
+    ax.set_xlim(*_limits(worth, texts, width_of(ax)))
     return ax
 
 

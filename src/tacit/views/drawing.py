@@ -30,6 +30,7 @@ from tacit.query.answers.answer import ImpossibleEvidenceWarning
 from tacit.query.asking.options import CompileOptions
 from tacit.query.marginals import marginals
 from tacit.query.query import Query, compiled
+from tacit.theory.findings import said
 from tacit.views.curves import Column, Curves
 from tacit.views.edges import CUT_LOOK, EdgeLook, EdgeLooks, Sample, Swatch
 from tacit.views.fitting import Graph, Nodes, fitted
@@ -44,6 +45,7 @@ CELL_STYLE = "max-width:100%;height:auto;background:#fff"  # as wide as a notebo
 SUFFIXES = (".svg", *(f".{kind}" for kind in FORMATS))
 KNOWN_TEXTS: Mapping[Known, str] = {"seen": "observed", "soft": "soft evidence", "set": "set from outside (do)"}
 CUT_TEXT, QUERY_TEXT, TESTING_TEXT = "edge cut by that", "query", "testing node"
+MAX_ASIDE = 6  # findings outside a picture that its legend names
 DPI = 192  # two pixels of a PNG for each of the drawing
 
 
@@ -116,7 +118,7 @@ def draw(
     captions
         The name to show in place of a variable's own; long ones are wrapped. `Network.plot` also takes a file.
     nodes
-        Draw only these variables of a network, and the edges between them.
+        Draw only these variables of a network, and the edges between them. The legend tells the evidence on others.
     width
         How wide the picture is, in centimetres, or a text such as "3.3in". Letters have 9 points, or down to 7 where
         more nodes side by side are easier to read, and to 6 where the picture would not fit a page otherwise, which is
@@ -194,6 +196,18 @@ class _Question:
             return ""
         return "seen" if column.known_in_all_rows else "soft"
 
+    def aside(self, words: Words, names: Sequence[str]) -> list[tuple[Sample, str]]:
+        """What is known of variables that are not drawn, on which the posteriors depend all the same."""
+        columns = self.observed.columns if self.observed else {}
+        outside = [name for name, column in columns.items() if name not in names and not column.empty]
+        entries: list[tuple[Sample, str]] = [
+            (Swatch(KNOWN[self.known(name)]), f"{words.variable(name)} = {said(columns[name])}, not drawn")
+            for name in outside[:MAX_ASIDE]
+        ]
+        if (more := len(outside) - MAX_ASIDE) > 0:
+            entries.append((Swatch(KNOWN["seen"]), f"{more} more, not drawn"))
+        return entries
+
     def legend(self, net: Model, names: Sequence[str], cut: bool) -> list[tuple[Sample, str]]:
         """The marks of the nodes that are drawn; where there are none, testing nodes need no explanation."""
         known, entries = {self.known(name) for name in names}, list[tuple[Sample, str]]()
@@ -216,7 +230,8 @@ def _of_network(net: Model, names: Sequence[str], question: _Question, looks: Ed
     done = _with_set(net, do)
     drawn = [CUT_LOOK if head in do else looks.of((tail, head)) for tail, head in pairs]
     marks = question.legend(net, names, cut=CUT_LOOK in drawn)
-    legend: list[tuple[Sample, str]] = [*looks.legend([pair for pair in pairs if pair[1] not in do]), *marks]
+    sure = looks.legend([pair for pair in pairs if pair[1] not in do])
+    legend: list[tuple[Sample, str]] = [*sure, *marks, *question.aside(words, names)]
     nodes: Nodes
     if question.observed is None:
         nodes = [_labelled(done, name, words, question) for name in names]

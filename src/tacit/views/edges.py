@@ -130,6 +130,6 @@ def _level(strength: float) -> Level:
 
 def _pair(pair: tuple[str, ...], where: str, known: set[Pair]) -> Pair:
     if pair not in known:
-        raise TacitError(f"{where} names {pair!r}, which is no edge of the network; expected pairs (parent, child)")
+        raise TacitError(f"{where} names {pair!r}, which is not an edge of the network; expected pairs (parent, child)")
     tail, head = pair
     return tail, head

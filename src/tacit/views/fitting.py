@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from tacit.base.warnings import warn
 from tacit.views.curves import Curves
 from tacit.views.edges import EdgeLook, Sample, legend_items
 from tacit.views.images import PIXELS_PER_INCH
-from tacit.views.layout import GAP, MARGIN, BoxLayout, Edge, Point, arrange, stretched
+from tacit.views.layout import GAP, MARGIN, BoxLayout, Edge, Point, arrange, stretched, with_ports
 from tacit.views.lengths import CM_PER_INCH
 from tacit.views.nodes import Bars, Labelled
 from tacit.views.picture import Arrow, Item, Picture
@@ -27,7 +26,6 @@ PAGE_HEIGHT = (
 )  # of a page's text: what a narrow picture may be high, too, before its letters shrink
 MAX_STRETCH = 1.6  # of a layout that is narrower than its picture
 ROUNDING = 1e-9
-ASIDE = 9.0  # pixels between a tip and the end of an edge without one
 Nodes = Sequence[Labelled | Bars | Curves]
 
 
@@ -142,11 +140,11 @@ def _area(graph: Graph) -> float:
 
 def _picture(graph: Graph, layout: BoxLayout, room: float | None = None) -> Picture:
     """The picture of a layout, with a legend that is no wider than the room, or than the layout."""
-    points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], layout.routes
+    points, routes = [(x + w / 2, y + h / 2) for x, y, w, h in layout.boxes], _routes(graph, layout)
     if graph.upwards:
         points = [(x, layout.height - y) for x, y in points]
         routes = [[(x, layout.height - y) for x, y in route] for route in routes]
-    items: list[Item] = list(_arrows(_apart(graph, routes), graph.looks))
+    items: list[Item] = [*_arrows(routes, graph.looks)]
     for node, (x, y) in zip(graph.nodes, points, strict=True):
         items += node.items(x, y)
     legend, width, height = legend_items(graph.legend, MARGIN, layout.height, (room or layout.width) - 2 * MARGIN)
@@ -157,28 +155,23 @@ def _picture(graph: Graph, layout: BoxLayout, room: float | None = None) -> Pict
     return Picture(whole, layout.height + height + MARGIN, [*(item.moved(shift) for item in items), *legend])
 
 
-def _apart(graph: Graph, routes: Sequence[list[Point]]) -> list[list[Point]]:
-    """Let an edge without a tip end beside the tips of others: in the same point, it would seem to have theirs."""
-    tipped = {head for (_, head), look in zip(graph.edges, graph.looks, strict=True) if look.tipped}
-    moved = []
-    for (_, head), look, route in zip(graph.edges, graph.looks, routes, strict=True):
-        if not look.tipped and head in tipped:
-            (before, _), (x, y) = route[-2:]
-            aside = math.copysign(ASIDE, before - x)
-            route = [*route[:-1], (x + aside, y + graph.nodes[head].depth(aside))]
-        moved.append(route)
-    return moved
+def _routes(graph: Graph, layout: BoxLayout) -> list[list[Point]]:
+    """The points that edges pass, from outline to outline: that of an oval lies below the top of the box around it."""
+    routes = []
+    for (tail, head), route in zip(graph.edges, with_ports(layout, graph.edges).routes, strict=True):
+        (start, below), *between, (end, above) = route
+        up, down = _depth(graph, layout, tail, start), _depth(graph, layout, head, end)
+        routes.append([(start, below - up), *between, (end, above + down)])
+    return routes
 
 
-def _arrows(routes: Sequence[Sequence[Point]], looks: Sequence[EdgeLook]) -> Iterable[Arrow]:
-    """The edges, the surest last, so that its tip covers others; what several share is drawn once, by the surest.
+def _depth(graph: Graph, layout: BoxLayout, node: int, x: float) -> float:
+    """How far the outline of a node is from the side of the box around it, at a place."""
+    left, _, width, _ = layout.boxes[node]
+    return graph.nodes[node].depth(x - left - width / 2)
 
-    Drawn twice, it would look bolder.
-    """
-    drawn, arrows = set[tuple[Point, Point]](), list[Arrow]()
-    for k in sorted(range(len(routes)), key=lambda k: looks[k].rank):
-        steps = list(pairwise(routes[k]))
-        shared = next(n for n, step in enumerate(steps) if n + 1 == len(steps) or step not in drawn)
-        drawn.update(steps)
-        arrows.append(Arrow(routes[k][shared:], looks[k].stroke, looks[k].tipped))
-    return reversed(arrows)
+
+def _arrows(routes: Sequence[Sequence[Point]], looks: Sequence[EdgeLook]) -> list[Arrow]:
+    """The edges, the surest last, so that its tip covers others."""
+    order = sorted(range(len(routes)), key=lambda k: -looks[k].rank)
+    return [Arrow(routes[k], looks[k].stroke, looks[k].tipped) for k in order]

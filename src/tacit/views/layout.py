@@ -6,6 +6,7 @@ Edges lead from lower to higher numbers: parents first. The explorer page and dr
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +25,8 @@ Indices = NDArray[np.intp]
 Neighbours = Sequence[Sequence[int]]  # of each node
 
 GAP, CHANNEL = 16, 9  # between boxes of a row, between an edge and its neighbours
+LANE, MAX_LANE = 5.0, 40.0  # between the long edges of one parent, which run side by side; all of them, at most
+PORT, PORT_SHARE, LEANING = 13.0, 0.6, 0.25  # between edges at a box; their share of its side; how far they lean
 ROW_GAP = 30
 MARGIN = 12.0
 ASPECT, MIN_ASPECT = 1.25, 0.9  # width / height: about that of a window beside the panels, and the least that is sought
@@ -104,6 +107,44 @@ def stretched(layout: BoxLayout, width: float) -> BoxLayout:
     boxes = [(moved(x + w / 2) - w / 2, y, w, h) for x, y, w, h in layout.boxes]
     routes = [[(moved(x), y) for x, y in route] for route in layout.routes]
     return BoxLayout(width, layout.height, boxes, routes)
+
+
+def with_ports(layout: BoxLayout, edges: Sequence[Edge]) -> BoxLayout:
+    """The layout with edges that leave and enter boxes side by side, each on the side where its other end lies.
+
+    >>> layout = arrange([(40.0, 20.0)] * 3, [(0, 2), (1, 2)])
+    >>> [(tail[0], head[0]) for tail, head in with_ports(layout, [(0, 2), (1, 2)]).routes]
+    [(32.0, 53.0), (88.0, 67.0)]
+    """
+    routes = [list(route) for route in layout.routes]
+    leaving, entering = ([list[int]() for _ in layout.boxes] for _ in range(2))
+    for k, (tail, head) in enumerate(edges):
+        leaving[tail].append(k)
+        entering[head].append(k)
+    for (left, _, width, _), out, into in zip(layout.boxes, leaving, entering, strict=True):
+        turns = [1 + len(routes[k]) % 2 for k in out]  # an odd number of points begins with a way straight down
+        nexts = [layout.routes[k][turn][0] for k, turn in zip(out, turns, strict=True)]
+        for k, turn, x in zip(out, turns, _ports(left, width, nexts), strict=True):
+            routes[k][:turn] = [(x, y) for _, y in routes[k][:turn]]
+        for k, x in zip(into, _ports(left, width, [layout.routes[k][-2][0] for k in into]), strict=True):
+            routes[k][-1] = (x, routes[k][-1][1])
+    return BoxLayout(layout.width, layout.height, layout.boxes, routes)
+
+
+def _ports(left: float, width: float, others: Sequence[float]) -> list[float]:
+    """Where edges meet the side of a box that come from, or go to, some places: a single one in the middle."""
+    middle, count = left + width / 2, len(others)
+    if count < 2:
+        return [middle] * count
+    room = PORT_SHARE * width
+    apart = min(PORT, room / (count - 1))
+    order = sorted(range(count), key=others.__getitem__)
+    wanted = np.clip(LEANING * (np.array(others)[order] - middle), -room / 2, room / 2)
+    steps = apart * np.arange(count) - room / 2
+    places = np.clip(spread(wanted, np.full(count, apart), np.ones(count)), steps, steps + room - apart * (count - 1))
+    ports = np.empty(count)
+    ports[order] = middle + places
+    return [round(x, 1) for x in ports.tolist()]
 
 
 def _arranged_within(sizes: Sequence[Size], edges: Sequence[Edge], row_gap: float, max_width: float) -> BoxLayout:
@@ -414,7 +455,7 @@ def neighbours(count: int, edges: Sequence[Edge]) -> tuple[list[list[int]], list
 
 @dataclass(frozen=True)
 class Layered:
-    """Boxes, and the points where long edges pass a row, which those of one parent share."""
+    """Boxes, and the points where long edges pass a row, side by side with those of the same parent."""
 
     layers: list[list[int]]  # nodes by row
     row: list[int]
@@ -440,7 +481,9 @@ class Layered:
         for i, r in enumerate(row):
             layers[r].append(i)
         points = len(row) - len(sizes)
-        width = np.array([w for w, _ in sizes] + [2.0] * points)
+        long = Counter(tail for tail, head in edges if rows[head] - rows[tail] > 1)
+        lanes = {point: _lane(long[tail]) * (long[tail] - 1) for tail, own in waypoints.items() for point in own}
+        width = np.array([w for w, _ in sizes] + [2.0 + lanes[i] for i in range(len(sizes), len(row))])
         room = width + np.repeat([GAP, CHANNEL], [len(sizes), points])
         return cls(layers, row, width, room, *neighbours(len(row), sorted(links)), waypoints, len(sizes))
 
@@ -552,21 +595,39 @@ def _placed(net: Layered, x: Floats, sizes: Sequence[Size], edges: Sequence[Edge
     heights = np.zeros(len(net.layers))
     for i, (_, height) in enumerate(sizes):
         heights[net.row[i]] = max(heights[net.row[i]], height)
-    tops = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + row_gap)])
+    tops, asides = MARGIN + np.concatenate([[0.0], np.cumsum(heights[:-1] + row_gap)]), _asides(net, x, edges)
     x = np.round(x - float((x - net.width / 2).min()) + MARGIN, 1)
     boxes = [(float(x[i]) - w / 2, float(tops[net.row[i]]), w, h) for i, (w, h) in enumerate(sizes)]
     routes = []
-    for tail, head in edges:
+    for (tail, head), aside in zip(edges, asides, strict=True):
         points = [(float(x[tail]), boxes[tail][1] + boxes[tail][3])]
         below = float(tops[net.row[tail]] + heights[net.row[tail]])
         if points[0][1] < below:  # straight down between higher boxes
             points.append((float(x[tail]), below))
         for r in range(net.row[tail] + 1, net.row[head]):
-            at = float(x[net.waypoints[tail][r - net.row[tail] - 1]])
+            at = round(float(x[net.waypoints[tail][r - net.row[tail] - 1]]) + aside, 1)
             points += [(at, float(tops[r])), (at, float(tops[r] + heights[r]))]
         routes.append([*points, (float(x[head]), boxes[head][1])])
     width = float(np.round((x + net.width / 2).max() + MARGIN, 1))
     return BoxLayout(width, float(tops[-1] + heights[-1] + MARGIN), boxes, routes)
+
+
+def _asides(net: Layered, x: Floats, edges: Sequence[Edge]) -> list[float]:
+    """How far each long edge is from the middle of its parent's: those that turn off first are the outer ones."""
+    asides, long = [0.0] * len(edges), dict[int, list[tuple[bool, int, float, int]]]()
+    for k, (tail, head) in enumerate(edges):
+        if passed := net.row[head] - net.row[tail] - 1:
+            right = bool(x[head] > x[net.waypoints[tail][passed - 1]])
+            long.setdefault(tail, []).append((right, -passed if right else passed, float(x[head]), k))
+    for own in long.values():
+        for place, (*_, k) in enumerate(sorted(own)):
+            asides[k] = _lane(len(own)) * (place - (len(own) - 1) / 2)
+    return asides
+
+
+def _lane(count: int) -> float:
+    """How far so many long edges of one parent are from each other."""
+    return min(LANE, MAX_LANE / max(count - 1, 1))
 
 
 def spread(x: Floats, widths: Floats, weights: Floats) -> Floats:

@@ -13,6 +13,7 @@ from tacit.views.layout import Point
 FONT_SIZE = 12.0
 INK, EDGE, LIGHT = "#1b2a41", "#5a667a", "#ffffff"
 TIP_LENGTH, TIP_WIDTH = 7.0, 7.0  # of an arrow
+HANDLE = 0.8  # of the way down, how long a curve keeps its direction: its corners are round
 Anchor = Literal["start", "middle", "end"]
 
 
@@ -96,8 +97,8 @@ class Arrow:
     def curves(self) -> Iterator[tuple[Point, Point, Point]]:
         """A Bézier curve to each point but the first: two control points, and the point."""
         for (ax, ay), (bx, by) in pairwise(self.points):
-            middle = (ay + by) / 2
-            yield (ax, middle), (bx, middle), (bx, by)
+            reach = HANDLE * (by - ay)
+            yield (ax, ay + reach), (bx, by - reach), (bx, by)
 
     @property
     def tip(self) -> tuple[Point, Point, Point]:

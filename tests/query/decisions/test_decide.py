@@ -240,7 +240,7 @@ def test_networks_without_a_choice_are_refused():
     ("costs", "message"),
     [
         ({"Tset": 1}, "costs names 'Tset', .* did you mean 'Test'"),
-        ({"Disease": 1}, "costs names 'Disease', which is no variable that could be observed"),
+        ({"Disease": 1}, "costs names 'Disease', which is not a variable that could be observed"),
         ({"Test": "1"}, r"costs\['Test'\] is '1', expected a finite number"),
         ({"Test": float("nan")}, "expected a finite number"),
         ([1], "expected a mapping from variables to numbers"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from tacit.base.floats import Floats
 from tacit.bounds.factor_list import FactorList
-from tacit.bounds.minibuckets.cutset import Cutset, Distributions
+from tacit.bounds.minibuckets.cutset import Cutset
 from tacit.bounds.minibuckets.decoding import first_distributions, upper_bound
 from tacit.bounds.minibuckets.passes import Parameters, forward
 from tacit.bounds.minibuckets.plan import Plan, plan_of
@@ -20,7 +20,8 @@ from tacit.bounds.minibuckets.plan import Plan, plan_of
 NEGATIVE = -0.5  # the weights of all parts but the first, in a lower bound before training
 SMALLEST = 16  # entries of a table
 CHUNK = 2**18  # entries of the largest table times rows that are computed at once: it stays in the cache
-MAX_TRIED = 128  # states of a cutset up to which all are tried, where factors have zeros
+FEW = 32  # states of a cutset up to which all are tried, ...
+MAX_TRIED = 128  # ... and where factors have zeros
 KEPT = 2**24  # entries of all tables times rows that are kept at once
 
 
@@ -95,15 +96,13 @@ class MiniBuckets:
         low = below.result - below.error
         if self.cutset.cards:
             own = dict(zip(self.plan.order, logs, strict=True))
-            for first in first_distributions(self.plan, tables, logs, above, self.cutset, rows):
-                low = np.maximum(low, self._by_cutset(own, first))
+            starts = first_distributions(self.plan, tables, logs, above, self.cutset, rows)
+            if sum(self.cutset.cards.values()) <= (MAX_TRIED if self.cutset.zeros else FEW):
+                starts.append(self.cutset.searched(own, starts[-1]))
+            for first in starts:
+                value, error = self.cutset.value(own, self.cutset.improved(own, first, self.sweeps))
+                low = np.maximum(low, value - error)
         return np.where(above.high == -np.inf, -np.inf, low), above.high
-
-    def _by_cutset(self, logs: Mapping[str, Floats], first: Distributions) -> Floats:
-        if self.cutset.zeros and sum(self.cutset.cards.values()) <= MAX_TRIED:
-            first = self.cutset.searched(logs, first)
-        value, error = self.cutset.value(logs, self.cutset.improved(logs, first, self.sweeps))
-        return value - error
 
 
 def first_parameters(plan: Plan, upper: bool) -> Parameters:

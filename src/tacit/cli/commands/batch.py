@@ -63,7 +63,11 @@ class BatchJob:
     columns: arguments.Columns = None
     keep: Annotated[
         list[str] | None,
-        typer.Option(metavar="COLUMNS", help="Columns of the table to copy to the output, with commas between."),
+        typer.Option(
+            metavar="COLUMNS",
+            help="Columns of the table to copy to the output, with commas between, such as an identifier: it has none "
+            "otherwise.",
+        ),
     ] = None
     argmax: Annotated[
         bool,

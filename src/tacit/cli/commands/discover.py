@@ -303,7 +303,7 @@ def _chosen(table: FileTable, job: DiscoverJob) -> FileTable:
     weights = [] if job.weights is None else [job.weights]
     chosen = [name for name in wanted or table.names if name not in unwanted]
     if job.query is not None and job.query not in chosen:
-        raise EvidenceError(f"--query is {job.query!r}, which is no column{similar(job.query, chosen)}")
+        raise EvidenceError(f"--query is {job.query!r}, which is not a column{similar(job.query, chosen)}")
     if not chosen:
         raise typer.BadParameter("--exclude leaves no column")
     if not wanted and not unwanted:

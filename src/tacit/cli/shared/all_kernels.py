@@ -11,6 +11,8 @@ import tacit
 from tacit.compiler import by_diagrams
 from tacit.compiler.diagrams import diagram_kernels
 from tacit.compiler.operations.dense import contracted
+from tacit.compiler.order.long_search import annealed
+from tacit.compiler.order.tree import Problem
 from tacit.compiler.question import Question
 from tacit.engines.tape import tape_kernels
 from tacit.learn.estimating.count_kernels import count_families
@@ -88,6 +90,12 @@ def tables() -> None:
             contracted(arrays, [tuple(own) for own in axes], tuple(out), sizes)
 
 
+def orders() -> None:
+    """The kernel of the long search for an order."""
+    problem = Problem([0b011, 0b110, 0b101], [True, False, False], ["a", "b", "c"], [2, 2, 2], keep=0)
+    annealed(problem, [(0, 1), (2, 3)], moves=10, heat=0.1, seed=0)
+
+
 COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "the interpreter, in float64": lambda: interpreter("float64"),
     "the interpreter, in float32": lambda: interpreter("float32"),
@@ -97,4 +105,5 @@ COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "circuits": circuits,
     "decision diagrams": diagrams,
     "large tables": tables,
+    "orders": orders,
 }

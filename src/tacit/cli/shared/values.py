@@ -84,7 +84,7 @@ def _numbers(variable: Variable, name: str, text: str) -> dict[str, float | None
     words = [word.strip() for word in text.split(",")]
     if len(words) != len(names):
         expected = f"expected {plural(len(names), 'number')}, such as {name}={','.join(['1.5'] * len(names))}"
-        raise EvidenceError(f"{text!r} is no evidence on it; {expected}", variable=name)
+        raise EvidenceError(f"{text!r} is not evidence on it; {expected}", variable=name)
     return {name: _number(name, word) for name, word in zip(names, words, strict=True)}
 
 

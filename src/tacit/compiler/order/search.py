@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, compress
 from typing import NamedTuple
 
+from tacit.base import machine
 from tacit.compiler.order.exact import cheapest_path, perfect_order
+from tacit.compiler.order.long_search import long_search
 from tacit.compiler.order.sweep import by_windows, sweep_order, widest_front
 from tacit.compiler.order.tree import MAX_STEP, ROWS, STEP_COST, Path, Problem, Tree, anneal, bits, union_of
 
@@ -31,6 +33,10 @@ MAX_EXCESS = 2.0**20
 MAX_EXCESS_ANNEALED = 2.0**10
 MAX_EXCESS_SLOW = 4.0  # where a run of annealing gained less than a tenth, as twelve of them would
 MAX_EXCESS_SWEPT = 4.0  # annealing makes sweeps cheaper by a third, and their largest steps larger
+
+DEAR = 2e9  # multiply-adds of a row from which a long search pays, ...
+DEAR_START = 2e11  # ... and of plans before annealing, from which it takes the place of the usual runs
+STARTS = 10  # of a long search
 
 EFFORTS = ("low", "auto", "high")
 
@@ -57,13 +63,29 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     if effort == "auto" and _out_of_reach(problem, tried[0], sweeps):
         return (sweeps or tried)[0][1]
     plans = _portfolio(problem, tried, sweeps, effort, rng)
-    if effort != "low":
+    if effort == "auto" and _dear(problem, plans[0][0], DEAR_START):
+        plans.append(_from_many_starts(problem, plans, rng))
+    elif effort != "low":
         runs = MAX_RUNS_SWEPT if sweeps and sweeps[0][0] <= plans[0][0] else MAX_RUNS
         plans.append(_annealed(problem, [path for _, path in plans[:3]], "auto", rng, runs))
+        if effort == "auto" and _dear(problem, min(plans)[0], DEAR):
+            plans.append(_from_many_starts(problem, plans, rng))
     if effort == "high":
         plans.append(_annealed(problem, [path for _, path in sorted(plans)[:3]], "high", rng))
         plans += [(Tree(problem, path).total, path) for path in _cotengra(problem)]
     return min(plans)[1]
+
+
+def _dear(problem: Problem, cost: float, limit: float) -> bool:
+    """Whether a single row of a plan takes so long that a long search pays, which compiled code must do."""
+    return cost / (ROWS if any(problem.soft) else 1) > limit and not problem.hard and machine.can_run_code()
+
+
+def _from_many_starts(problem: Problem, plans: Sequence[Priced], rng: random.Random) -> Priced:
+    """The best plan of a long search from the cheapest plans so far, and from jittered orders."""
+    orders = [by_elimination(problem, elimination_order(problem, JITTERED[i % 3], rng)) for i in range(STARTS)]
+    enough = 2 * DEAR * (ROWS if any(problem.soft) else 1)
+    return long_search(problem, [*(path for _, path in sorted(plans)[:2]), *orders], enough)
 
 
 class _Tried(NamedTuple):
@@ -209,6 +231,9 @@ def weighted_min_fill(problem: Problem, adjacent: list[int], v: int, joined: int
 def min_size(problem: Problem, adjacent: list[int], v: int, joined: int = 0) -> float:
     """The size of the cluster that eliminating v would make."""
     return problem.size(adjacent[v] | 1 << v)
+
+
+JITTERED = (min_fill, weighted_min_fill, min_size)  # what orders a long search starts from
 
 
 def elimination_order(problem: Problem, weigh: Weigh, rng: random.Random | None = None) -> list[int]:

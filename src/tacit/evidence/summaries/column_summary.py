@@ -132,7 +132,7 @@ class ColumnSummary:
 
     @property
     def measured(self) -> bool:
-        """Whether the values are numbers, and so many or such that they are no states."""
+        """Whether the values are numbers, and so many or such that they are not states."""
         if self.problem or self.truths or self.coded:
             return False
         if (self.texts and not self.spelled) or not len(self.numbers.values):

@@ -82,7 +82,7 @@ def discretize(
     if isinstance(bins, Mapping):
         for name in bins:
             if name not in columns:
-                raise EvidenceError(f"bins= names {name!r}, which is no column{similar(name, map(str, columns))}")
+                raise EvidenceError(f"bins= names {name!r}, which is not a column{similar(name, map(str, columns))}")
         chosen = dict(bins)
     else:
         chosen = {name: bins for name in columns if name != target or bins != "mdl"}
@@ -280,7 +280,7 @@ def _classes(columns: Mapping[Any, Any], target: str | None) -> NDArray[np.intp]
     if target is None:
         raise TacitError('bins="mdl" needs a target: the name of the column that the intervals are to tell about')
     if target not in columns:
-        raise EvidenceError(f"target is {target!r}, which is no column{similar(target, map(str, columns))}")
+        raise EvidenceError(f"target is {target!r}, which is not a column{similar(target, map(str, columns))}")
     column = _opened(target, columns[target])
     if not isinstance(column, Plain):
         places_of_values: NDArray[np.intp] = np.unique(column.places, return_inverse=True)[1]

@@ -151,11 +151,11 @@ def no_state(name: str, value: Any, row: int | None = None) -> EvidenceError:
     """The error about a value of a column that can be no state, by its type.
 
     >>> no_state("tags", [1, 2], row=3)
-    EvidenceError("column 'tags', row 3: [1, 2] is no single value; leave the column out")
+    EvidenceError("column 'tags', row 3: [1, 2] is not a single value; leave the column out")
     """
     kind = type(value).__name__
     if isinstance(value, Iterable):
-        problem = "is no single value; leave the column out"
+        problem = "is not a single value; leave the column out"
     elif isinstance(value, date):
         problem = f"is a date; {DATES}"
     else:

@@ -208,7 +208,7 @@ def refuse_misspelt(variables: Sequence[str], names: Iterable[str], left: Iterab
     present = set(names)
     if wrong := misspelt((name for name in variables if name not in present), left):
         remedy = f"did you mean {wrong[1]!r}? Rename the column, or leave it out"
-        raise EvidenceError(f"column {wrong[0]!r} is no variable; {remedy}")
+        raise EvidenceError(f"column {wrong[0]!r} is not a variable; {remedy}")
 
 
 def written(variable: Variable, labels: Any) -> Any:

@@ -109,7 +109,7 @@ def _keys(keys: Sequence[Sequence[str]]) -> tuple[Key, ...]:
 
 def _noisy_ors(net: Network, name: str, place: int, arrays: Arrays) -> list[NoisyOr]:
     cpt = net.cpt(name)
-    assert isinstance(cpt, NoisyOr), f"node {name!r} is no noisy-or"
+    assert isinstance(cpt, NoisyOr), f"node {name!r} is not a noisy-or"
     causes = [_floats(arrays[f"cause{place}.{j}"]) for j in range(len(cpt.causes))]
     leaks = _floats(arrays[f"leak{place}"]).tolist()
     own = [[cause[i] for cause in causes] for i in range(len(leaks))]

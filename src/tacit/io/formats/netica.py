@@ -158,7 +158,7 @@ class _DneReader:
         try:
             return checked_edges([float(level) for level in node.lists["levels"]])  # "INFINITY" is a float, too
         except ValueError as error:
-            raise self._error(node, f"has levels that are no edges of intervals: {error}") from None
+            raise self._error(node, f"has levels that are not edges of intervals: {error}") from None
 
     def _states(self, node: _Node) -> Sequence[Label]:
         if "states" in node.lists:

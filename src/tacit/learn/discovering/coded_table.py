@@ -181,7 +181,7 @@ def network_of(summaries: Mapping[str, ColumnSummary], bins: Bins) -> Network:
     chosen = dict(bins) if isinstance(bins, Mapping) else {}
     for name in chosen:
         if name not in summaries:
-            raise EvidenceError(f"bins= names {name!r}, which is no column{similar(name, summaries)}")
+            raise EvidenceError(f"bins= names {name!r}, which is not a column{similar(name, summaries)}")
     word: How = DEFAULT_BINS if bins is None or isinstance(bins, Mapping) else bins
     if isinstance(word, str) and word not in METHODS:
         expected = "a number of intervals, or a dictionary from columns to any of these or to edges"

@@ -80,7 +80,7 @@ def checked_edges(option: str, edges: Iterable[Any], place: Mapping[str, int]) -
         for name in edge:
             if not isinstance(name, str) or name not in place:
                 near = similar(name, place) if isinstance(name, str) else ""
-                raise TacitError(f"{option} names {name!r}, which is no column{near}")
+                raise TacitError(f"{option} names {name!r}, which is not a column{near}")
         if edge[0] == edge[1]:
             raise TacitError(f"{option} has an edge from {edge[0]!r} to itself")
         yield edge[0], edge[1]
@@ -95,7 +95,7 @@ def _tiers(names: Sequence[str], tiers: Sequence[Sequence[str]] | None) -> dict[
     for number, members in enumerate(whole):
         for name in [members] if isinstance(members, str) else members:
             if name not in names:
-                raise TacitError(f"tiers names {name!r}, which is no column{similar(name, names)}")
+                raise TacitError(f"tiers names {name!r}, which is not a column{similar(name, names)}")
             if name in tier:
                 raise TacitError(f"tiers names {name!r} twice")
             tier[name] = number

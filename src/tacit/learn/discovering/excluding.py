@@ -27,7 +27,7 @@ def require_columns(names: Iterable[str], table: Collection[Any]) -> None:
     """An error where a column to leave out is not there."""
     for name in names:
         if name not in table:
-            raise EvidenceError(f"exclude names {name!r}, which is no column{similar(name, map(str, table))}")
+            raise EvidenceError(f"exclude names {name!r}, which is not a column{similar(name, map(str, table))}")
 
 
 def without(rows: Any, unwanted: Collection[str]) -> Any:

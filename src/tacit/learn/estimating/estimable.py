@@ -231,7 +231,7 @@ class Estimable:
         central = centre.cpt(name) if name in centre else None
         parents = self.network.parents(name)
         if not isinstance(central, NoisyOr) or set(centre.parents(name)) != set(parents):
-            raise TacitError(f"prior: node {name!r} of that network is no noisy-or of the same causes")
+            raise TacitError(f"prior: node {name!r} of that network is not a noisy-or of the same causes")
         causes = [central.causes[centre.parents(name).index(parent)] for parent in parents]
         if list(map(len, causes)) != list(map(len, cpt.causes)):
             raise TacitError(f"prior: the causes of node {name!r} of that network have other states")

@@ -291,7 +291,7 @@ def _row_batch(net: Network, rows: Any, weights: Any, first: int) -> RowBatch:
     columns = _checked(net, evidence)
     if not columns and not isinstance(rows, Mapping):
         raise EvidenceError("the rows have no columns; expected some that are named like variables")
-    if isinstance(rows, Mapping):  # a single value that is missing is no column, but in other batches it may be one
+    if isinstance(rows, Mapping):  # a single value that is missing is not a column, but in other batches it may be one
         gaps = [name for name in rows if name in net and name not in columns]
         columns |= {name: _missing(net.variable(name)) for name in gaps}
     return RowBatch(columns, _weights(weights, evidence.rows), np.arange(first, first + evidence.rows))

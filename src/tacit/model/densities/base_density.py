@@ -107,7 +107,7 @@ class BaseDensity(BaseCPT):
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         """Which rows (rows,) hold what no density of this kind can, and what is wrong with them."""
-        return np.asarray(np.isinf(values).any(axis=1)), "is no finite number"
+        return np.asarray(np.isinf(values).any(axis=1)), "is not a finite number"
 
     def marginal(self, columns: Sequence[int]) -> BaseDensity:
         """The density of some columns."""

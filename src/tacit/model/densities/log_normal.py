@@ -60,7 +60,7 @@ class LogNormal(BaseDensity):
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]
-        return (column <= 0) | np.isinf(column), "is no positive, finite number"
+        return (column <= 0) | np.isinf(column), "is not a positive, finite number"
 
     def draw(self, components: NDArray[np.integer], rng: np.random.Generator) -> Floats:
         z = rng.standard_normal((len(components), 1))

@@ -74,7 +74,7 @@ class Poisson(BaseDensity):
 
     def wrong(self, values: Floats) -> tuple[NDArray[np.bool_], str]:
         column = values[:, 0]
-        return (column < 0) | (np.floor(column) < column) | np.isinf(column), "is no whole number from 0 on"
+        return (column < 0) | (np.floor(column) < column) | np.isinf(column), "is not a whole number from 0 on"
 
     def draw(self, components: NDArray[np.integer], rng: np.random.Generator) -> Floats:
         return np.asarray(rng.poisson(self.flat("rate")[components])[:, None], dtype=np.float64)

@@ -41,7 +41,7 @@ class CompileOptions:
     def checked(self, net: Model) -> Self:
         """Options that fit a network: an error where they do not, and names as tuples."""
         engines.check(self.engine)
-        machine.threads_wanted(self.threads)  # an error, if it is no number of threads
+        machine.threads_wanted(self.threads)  # an error, if it is not a number of threads
         order = None if self.order is None else names_of(net, self.order, "order")
         do, dtype = names_of(net, self.do, "do"), ""
         check_do(net, do)

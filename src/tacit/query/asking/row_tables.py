@@ -156,7 +156,7 @@ def _numbers(name: str, values: Any) -> Floats:
             raise ValueError(f"it has type {array.dtype}")
         return array.astype(np.float64, order="C", copy=False)
     except (TypeError, ValueError) as error:
-        raise EvidenceError(f" is no array of numbers: {error}", subject=_of(name)) from None
+        raise EvidenceError(f" is not an array of numbers: {error}", subject=_of(name)) from None
 
 
 def _plain(table: Any) -> Any:

@@ -71,6 +71,12 @@ class Decision:
         doubt = {} if self.share is None else {"doubt": self.doubt}
         return {name: self.action, **each, "margin": self.margin, **doubt}
 
+    def plot(self, row: int = 0, ax: Any = None, width: float | str | None = None) -> Any:
+        """Draw what each action is expected to be worth in a row: see `tacit.plot.decision`. It needs matplotlib."""
+        from tacit.views.charts import decision
+
+        return decision(self, row, ax, width)
+
     def to_pandas(self) -> Any:
         """A pandas frame with the index of the rows: the action, what each is expected to be worth, and the margin."""
         return package("pandas", "frames").DataFrame(self.columns(), index=self.index)

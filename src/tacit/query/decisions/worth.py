@@ -85,7 +85,7 @@ def _gain(good: Array, width: float) -> Floats:
 def checked_costs(
     costs: Mapping[str, float] | None, names: Sequence[str], numbers: Collection[str] = ()
 ) -> dict[str, float]:
-    """What observing each variable costs; an error where something else is named, or a cost is no number.
+    """What observing each variable costs; an error where something else is named, or a cost is not a number.
 
     Of `numbers`, which are continuous, it says why they are not among the `names`.
     """
@@ -98,7 +98,7 @@ def checked_costs(
             raise TacitError(f"costs names {name!r}, which {problem}; leave it out, or make it a variable of "
                              "intervals: net.add(..., bins=[...])")  # fmt: skip
         if name not in names:
-            problem = f"costs names {name!r}, which is no variable that could be observed"
+            problem = f"costs names {name!r}, which is not a variable that could be observed"
             expected = f"expected some of {listed(names)}" if names else "there is none"
             raise TacitError(f"{problem}; {expected}{similar(name, (*names, *numbers))}")
         checked[name] = _number(name, cost)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tacit.model.cpt import TestingCPT
 from tacit.model.model import Model
-from tacit.views.layout import arrange, text_width
+from tacit.views.layout import arrange, text_width, with_ports
 
 MEASURES = {
     "title": 20,  # the height of the line with the name
@@ -49,7 +49,7 @@ def places(net: Model, titles: Sequence[str], states: Sequence[Sequence[str]]) -
     tests = [tests_of(net, name, titles, states) for name in net.variables]
     columns = [len(net.variable(name).columns) for name in net.variables]
     sizes = [size(*one) for one in zip(titles, states, tests, columns, strict=True)]
-    layout = arrange(sizes, edges)
+    layout = with_ports(arrange(sizes, edges), edges)
     return {
         "width": layout.width,
         "height": layout.height,

@@ -487,8 +487,8 @@ function smooth(points) {
     const last = k === points.length - 1 ? 1.5 : 0;
     if (Math.abs(x0 - x1) < 0.5) path += `L${x1} ${y1 - last}`;
     else {
-      const middle = (y0 + y1) / 2;
-      path += `C${x0} ${middle} ${x1} ${middle} ${x1} ${y1 - last}`;
+      const reach = 0.8 * (y1 - y0);
+      path += `C${x0} ${y0 + reach} ${x1} ${y1 - reach} ${x1} ${y1 - last}`;
     }
   }
   return path;
