@@ -179,6 +179,17 @@ def test_given_states_that_are_impossible():
         assert np.isnan(sure.low).all()
 
 
+def test_exact_answers_that_take_long_for_each_row_give_way_to_intervals(monkeypatch):
+    net = tacit.examples.asia()
+    exact = tacit.compile(net, "dysp", ["xray", "smoke"], within=0.5)
+    assert exact.exact
+    monkeypatch.setattr("tacit.query.tac.MAX_EXACT", exact.program.cost.multiply_adds - 1)
+    bounded = tacit.compile(net, "dysp", ["xray", "smoke"], within=0.5, seconds=1)
+    assert not bounded.exact
+    assert "multiply-adds for each row" in str(bounded.cost())
+    assert tacit.compile(net, ["dysp", "lung"], ["xray"], within=0.5).exact  # there are no intervals of two variables
+
+
 @given(st.lists(st.sampled_from([0.02, 0.2, 1.0]), min_size=2, max_size=4))
 def test_refining_again_is_never_wider(times):
     net = wide(6)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
-from tacit.base.text import listed
+from tacit.base.text import large, listed
 from tacit.compiler import trace
 from tacit.compiler.jointree import Jointree, jointree
 from tacit.engines.circuit import Circuit
@@ -35,6 +36,8 @@ if TYPE_CHECKING:  # methods that need more than a posterior does load it when t
     from tacit.query.sensitivity import Sensitivity
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
+
+MAX_EXACT = 5_000_000  # multiply-adds of a row, milliseconds, up to which an exact answer is preferred to an interval
 
 
 @overload
@@ -177,8 +180,9 @@ def compile(
         network are expected to be worth most: for a `DecisionQuery`. Nothing below it can be evidence.
     within
         Where the query is too wide for an exact answer: the width of intervals that is narrow enough, such as 0.01, for
-        a `BoundedQuery`, whose intervals certainly hold the posterior. It changes nothing where an exact answer is
-        possible. Without it, what is too wide is a `TooLargeError`.
+        a `BoundedQuery`, whose intervals certainly hold the posterior. It changes nothing where an exact answer takes
+        at most 5 million multiply-adds for each row. Without it, only what is too wide for any answer is refused, with
+        a `TooLargeError`.
     seconds
         How long to look for narrow intervals at most.
 
@@ -209,16 +213,32 @@ def compile(
     if would:
         net, query, evidence, hard, options = counterfactual(net, query, evidence, hard, would, options)
     try:
-        if isinstance(net, FactorGraph):
-            return compiled_graph(net, query, evidence, hard, options)
-        return compiled(TAC, net, query, evidence, hard, options)
+        exact = _exact(net, query, evidence, hard, options)
     except TooLargeError as refusal:
         if within is None:
             remedy = "or give within=0.01, for intervals that certainly hold the answer"
             raise TooLargeError(f"{refusal}; {remedy}") from None
-        from tacit.bounds.querying.bounded_query import bounded
+        return _bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
+    work = exact.program.cost.multiply_adds
+    if within is not None and work > MAX_EXACT:
+        slow = TooLargeError(f"{large(work)} multiply-adds for each row (limit {MAX_EXACT:,} with within=)")
+        with suppress(TooLargeError):  # where there are no intervals, it stays exact
+            return _bounded(net, query, evidence, hard, options, Limits(within, seconds), slow)
+    return exact
 
-        return bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
+
+def _exact(
+    net: Network | FactorGraph, query: Any, evidence: Sequence[str], hard: Sequence[str], options: CompileOptions
+) -> TAC | FactorQuery:
+    if isinstance(net, FactorGraph):
+        return compiled_graph(net, query, evidence, hard, options)
+    return compiled(TAC, net, query, evidence, hard, options)
+
+
+def _bounded(*question: Any) -> BoundedQuery:
+    from tacit.bounds.querying.bounded_query import bounded
+
+    return bounded(*question)
 
 
 class TAC(UserQuery):

@@ -39,6 +39,7 @@ class Sharpening:
         self.boxes: dict[str, Box] = {}
         self.windows: dict[str, Window] = {}
         self.impossible = False
+        self._target: str | None = None  # whose table is kept, whatever its size
         self._tables: dict[str, WindowTable] = {}
         self._neighbours: dict[str, set[str]] = {}  # the variables whose windows have one at their boundary
 
@@ -56,6 +57,7 @@ class Sharpening:
 
     def one(self, name: str, until: float) -> None:
         """Make the box of one variable narrow, by its own windows and those of what is at their boundary."""
+        self._target = name
         for multiply_adds, less in zip(self._steps, (self._steps[0], *self._steps), strict=False):
             if self._narrow(name) or self.impossible or time.monotonic() > until:
                 return
@@ -88,7 +90,7 @@ class Sharpening:
             table = WindowTable.smallest(self._numbers(name), name, multiply_adds)
         grow(table, Budget(multiply_adds, self._within, until))
         before, self.windows[name] = self.windows.get(name), table.window
-        if table.table.high.size <= KEPT:
+        if name == self._target or table.table.high.size <= KEPT:
             self._tables[name] = table
             for other in table.window.boundary:
                 self._neighbours.setdefault(other, set()).add(name)
