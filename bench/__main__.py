@@ -8,7 +8,7 @@ from importlib import import_module
 NAMES = (
     "compile", "inference", "estimation", "learning", "classifiers", "batch", "frames", "questions", "scale", "page",
     "native", "cold", "sequences", "serve", "one_row", "densities", "densities_hmm", "decisions", "row_tables",
-    "ensembles", "interval_rows",
+    "ensembles", "interval_rows", "estimates",
 )
 # fmt: on
 # likewise, but they need another checkout or files from elsewhere, or write no page

@@ -27,16 +27,17 @@ from tacit.compiler.question import Question
 from tacit.io.bridges.pyagrum import to_pyagrum
 
 SECONDS, ROWS, SHARE_OF_EXACT, ORDERS = 1.0, 2, 0.01, 5
-WALL = 2.0  # wall time that pyAgrum may take for each of those seconds: it gets them on a busy machine, too
+WALL = 8.0  # wall time that pyAgrum may take for each of those seconds: it gets them on a busy machine, too
 PAGE = Path(__file__).parent.parent / "docs" / "bench-estimates.md"
 INTRO = f"""Made by `python -m bench estimates`. All posteriors of a network, given some variables of a row that was
-sampled from it: the mean absolute error over all states of all other variables, of {ROWS} rows. Each side has
+sampled from it: the mean absolute error over all states of all other variables, of {ROWS} rows. Each side has about
 {SECONDS:g} second of CPU for a row, from the network to the answer; pyAgrum's loopy propagation stops earlier where
 its messages have settled. The exact answers are tacit's. No join graph of
 ours may have more than a hundredth of the entries that the clusters of the exact plan have ("exact", best of
 {ORDERS} orders by min-fill, with the evidence cut out). With 20% observed, the large networks of bnlearn are narrow,
-so they have 5%; the grids have 10%. Random networks have 1 to 8 parents per node, grids two; their numbers are
-uniform."""
+so they have 5%; grid16 has 10%. Random networks have up to 8, 6 and 4 parents per node, grids two; their numbers are
+uniform. Where ours took less than its time, the limit of entries ended it; the
+tables of mildew alone take more than half of what is allowed."""
 
 Row = Mapping[str, int]
 Answer = dict[str, np.ndarray]
@@ -108,7 +109,8 @@ def ours(net: Network, row: Row, entries: float) -> Answer:
     """Our estimates, over all states."""
     factors = question(net, row)
     estimator = Estimator(factors, seconds=SECONDS, entries=entries)
-    assert not estimator.exact
+    if estimator.exact and len(row):
+        raise RuntimeError("the graphs are large enough to be exact")
     answers = {}
     for name, found in estimator.marginals({}).items():
         if name in net:
@@ -170,6 +172,8 @@ def main(arguments: list[str]) -> None:
         "ours is the smallest on at least 9 of 10 networks",
         ("network", "nodes", "observed", "exact", "tacit", "loopy propagation", "importance sampling", "verdict"),
     )
+    tiny = grid(3)
+    ours(tiny, {}, 20)  # compiles the kernels
     for name in arguments or CASES:
         section.add(*compare(name))
         print(" ".join(section.rows[-1]), flush=True)
