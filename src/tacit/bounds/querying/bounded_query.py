@@ -65,7 +65,8 @@ class BoundedQuery(AskedQuery):
     matters, so the extremes over the states of the boundary are bounds.
     """
 
-    exact = False
+    exact: bool = False
+    """Whether answers are exact: these have intervals."""
     log_scale_slack = 0.0  # what rounding may have done to `log_scale`
 
     def __init__(
