@@ -37,7 +37,8 @@ INTRO = f"""Written by `python -m bench uai`, on a machine of 2 cores that other
 networks of the UAI 2014 competition, from its task MAR: posteriors of all variables, given one row of evidence that is
 known when the query is compiled. Each network has a process of its own, with a limit of processor time (reading,
 compiling and answering; importing tacit counts for the limit, but not for the column), one thread and
-{MEMORY // 2**30} GB of address space. Kernels of numba that are kept between processes had been compiled before.
+{MEMORY // 2**30} GB of address space.
+Kernels are compiled by numba once and kept: the network that is the first to need one pays for it.
 
 Each is asked with `within={WITHIN}`, and `seconds` of {SHARE} of the limit: where an exact answer takes longer than
 that by its plan, or finding a plan would, there are certain intervals, and estimates inside them.

@@ -226,8 +226,8 @@ class Diagrams(Task):
         if self._failure is not None and soft and self._failure.numbers > MAX_NUMBERS:
             raise TooLargeError(f"{refusal}; {self._failure}")
         budgets, numbers = (NODE_BUDGETS_ROWS, MAX_NUMBERS) if soft else (NODE_BUDGETS, math.inf)
-        budgets = tuple(nodes for nodes in budgets if nodes <= self._most_nodes)
-        budget = replace(self._budget, budgets=budgets, numbers=numbers)
+        in_time = tuple(nodes for nodes in budgets if nodes <= self._most_nodes)
+        budget = replace(self._budget, budgets=in_time, numbers=numbers)
         elimination = self.elimination(replace(self.approach, structure=budget))
         try:
             return ProgramCandidate(*elimination.run())

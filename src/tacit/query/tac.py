@@ -39,8 +39,8 @@ if TYPE_CHECKING:  # methods that need more than a posterior does load it when t
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
 
-# What is done once: marginals of wide Markov networks took 0.9 nanoseconds for each multiply-add and 31 for each entry of
-# a table, there and back. Two numbers of 8 bytes are kept of an entry, and copies of the largest tables are made.
+# What is done once: marginals of wide Markov networks took 0.9 nanoseconds for each multiply-add, and 31 for each entry
+# of a table, there and back. Two numbers of 8 bytes are kept of an entry, and copies of the largest tables are made.
 STATIC_SPEED, ENTRY, STATIC_BYTES = 1e9, 35, 24
 MAX_EXACT = 5_000_000  # multiply-adds of a row, milliseconds, up to which an exact answer is preferred to an interval
 
@@ -226,9 +226,9 @@ def compile(
             remedy = "or give within=0.01, for intervals that certainly hold the answer"
             raise TooLargeError(f"{refusal}; {remedy}") from None
         return _bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
-    if within is not None and (problem := _too_slow(exact.program.cost, seconds)):
+    if within is not None and (slow := _too_slow(exact.program.cost, seconds)):
         with suppress(TooLargeError):  # where there are no intervals, it stays exact
-            return _bounded(net, query, evidence, hard, options, Limits(within, seconds), TooLargeError(problem))
+            return _bounded(net, query, evidence, hard, options, Limits(within, seconds), TooLargeError(slow))
     return exact
 
 
