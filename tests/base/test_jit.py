@@ -16,7 +16,10 @@ from numba.core import event
 import tacit
 from tacit.base import jit
 from tacit.base.jit import cached_njit, kernel_files
+from tacit.bounds.propagation import message_kernels
 from tacit.compiler.diagrams import diagram_kernels, listing_kernels
+from tacit.compiler.operations import dense_kernels
+from tacit.compiler.order import anneal_kernels
 from tacit.engines.tape import exponential, opcodes, tape_kernels, traceback_kernels, underflow_flag
 from tacit.learn.discovering.scoring import score_kernels
 from tacit.learn.discovering.searches import cluster_kernels, graph_kernels, order_kernels
@@ -274,6 +277,9 @@ def test_the_stamp_covers_all_kernels_and_all_they_use():
         order_kernels,
         graph_kernels,
         cluster_kernels,
+        message_kernels,
+        dense_kernels,
+        anneal_kernels,
     )
     assert {Path(module.__file__).relative_to(PACKAGE).as_posix() for module in modules} == decorated
     for module in modules:

@@ -19,7 +19,7 @@ from tacit.base.version import VERSION
 
 VARIABLE = "NUMBA_CACHE_DIR"  # the environment's choice of a folder, which numba looks at, too
 KERNEL_MARKS = (b"@jit(", b"# What is built into kernels")  # one of which each file of kernels has: a test sees to it
-ROOMS = ("base", "compiler", "engines", "learn")  # that have such files
+ROOMS = ("base", "bounds", "compiler", "engines", "learn")  # that have such files
 INDEX = ".nbi"  # numba's suffix of the list of a kernel's compiled forms
 
 

@@ -8,6 +8,8 @@ import numpy as np
 from numba import int64
 
 import tacit
+from tacit.bounds.estimating import Estimator
+from tacit.bounds.factor_list import factor_list
 from tacit.compiler import by_diagrams
 from tacit.compiler.diagrams import diagram_kernels
 from tacit.compiler.operations.dense import contracted
@@ -61,10 +63,19 @@ def counting() -> None:
 
 
 def discovering() -> None:
-    """The kernels of `discover`, for rows that count once, several times, or in fractions."""
-    rows = {"A": ["a", "b"] * ROWS, "B": ["x", "y", "y", "y"] * (ROWS // 2)}
-    for weights in (None, np.full(2 * ROWS, 0.5)):
+    """The kernels of `discover`, for rows that count once, several times, or in fractions; and for dear queries."""
+    rng = np.random.default_rng(0)
+    rows = {name: rng.integers(states, size=2 * ROWS).astype(str) for name, states in (("A", 2), ("B", 2), ("C", 12))}
+    for weights in (None, np.repeat((1, 2), ROWS), np.full(2 * ROWS, 0.5)):
         tacit.discover(rows, weights=weights, progress=False)
+    few = {"A": ["a", "b"] * ROWS, "B": ["x", "y", "y", "y"] * (ROWS // 2)}
+    tacit.discover(few, max_cost=6, start=[("A", "B")], progress=False)  # the start costs just too much
+
+
+def estimates() -> None:
+    """The kernels that estimate what is too wide for exact answers."""
+    factors = factor_list(tacit.examples.asia(), Question(("dysp",), ("xray",)))
+    Estimator(factors).marginals({"xray": np.ones((ROWS, 2))})
 
 
 def circuits() -> None:
@@ -106,4 +117,5 @@ COMPILATIONS: Mapping[str, Callable[[], None]] = {
     "decision diagrams": diagrams,
     "large tables": tables,
     "orders": orders,
+    "estimates": estimates,
 }
