@@ -85,7 +85,8 @@ class UserQuery(Query):
             for name, p in posteriors.items()
         })  # fmt: skip
 
-    exact = True
+    exact: bool = True
+    """Whether answers are exact; those of a `BoundedQuery` are not."""
 
     def interval(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Interval[Any]:
         """Ends between which the posterior certainly is: (rows, states) each; here, they are apart by rounding only.

@@ -65,7 +65,8 @@ class BoundedQuery(AskedQuery):
     matters, so the extremes over the states of the boundary are bounds.
     """
 
-    exact = False
+    exact: bool = False
+    """Whether answers are exact: these have intervals."""
     log_scale_slack = 0.0  # what rounding may have done to `log_scale`
 
     def __init__(
@@ -94,6 +95,9 @@ class BoundedQuery(AskedQuery):
     def interval(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Interval[Any]:
         """Ends between which the posterior certainly is, and an estimate between them: (rows, states) each.
 
+        Of up to 1,024 rows at once, all evidence has a say in the estimate; of more, which would take long, only that
+        in the query's surroundings. The ends are the same either way.
+
         With `labels`, they have the names of states and rows.
         """
         labels = wants_labels(labels, OTHER_QUERY)
@@ -103,7 +107,7 @@ class BoundedQuery(AskedQuery):
         return sure.labelled() if labels else sure
 
     def posterior(self, evidence: EvidenceLike | None = None, labels: bool = False) -> Any:
-        """The estimate of the posterior, which lies inside its interval: (rows, states).
+        """The estimate of the posterior, which lies inside its interval: (rows, states). See `interval`.
 
         Rows whose interval is wider than `within` are counted in one warning.
         """
