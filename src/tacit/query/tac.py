@@ -406,7 +406,7 @@ class TAC(UserQuery):
         no        0.133333  0.269962   +0.136629
         <BLANKLINE>
         What each finding adds to the log-odds of recovery=yes, set in turn (nats)
-        finding    first  second       yes  weight
+        finding    first  second   with it  weight
         size       small  large   0.687500   -1.08
         treatment  B      A       0.730038  +0.206
         """
