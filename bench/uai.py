@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from bench.sides import ROOT, environment
-from bench.tables import Section, at_least, write
-from bench.uai_worker import MEMORY
+from bench.tables import Section, at_least, at_most, write
+from bench.uai_worker import DIGITS, MEMORY, SHARE, WITHIN
 
 PAGE = ROOT / "docs" / "bench-uai.md"
 VARIABLE = "TACIT_UAI"
+WIDE = 0.1  # the width of an interval that says little
 BARS = {20: 95.0, 60: 99.0}  # of the mean score, by seconds of processor time
 SOURCE = f"""The networks are not part of this repository. Those of the competition that have an answer are in
 https://github.com/mroavi/JunctionTrees.jl. Name a folder with `--set FOLDER`, or with the variable {VARIABLE}:
@@ -35,8 +36,12 @@ https://github.com/mroavi/JunctionTrees.jl. Name a folder with `--set FOLDER`, o
 INTRO = f"""Written by `python -m bench uai`, on a machine of 2 cores that others may have used. The networks are Markov
 networks of the UAI 2014 competition, from its task MAR: posteriors of all variables, given one row of evidence that is
 known when the query is compiled. Each network has a process of its own, with a limit of processor time (reading,
-compiling and answering; importing tacit counts for the limit, but not for the column) and
+compiling and answering; importing tacit counts for the limit, but not for the column), one thread and
 {MEMORY // 2**30} GB of address space.
+Kernels are compiled by numba once and kept: the network that is the first to need one pays for it.
+
+Each is asked with `within={WITHIN}`, and `seconds` of {SHARE} of the limit: where an exact answer takes longer than
+that by its plan, or finding a plan would, there are certain intervals, and estimates inside them.
 
 The *score* is that of the competition of 2022: 100 (1 - H / H0), at least 0, where H is the mean over all variables of
 the Hellinger distance to the published answer, and H0 the same of uniform marginals. The published answers have six
@@ -57,6 +62,8 @@ class Outcome:
     seconds: float = 0.0
     megabytes: float = 0.0
     refused: str = ""
+    widths: Sequence[float] = ()  # of the intervals of all variables
+    outside: int = 0  # variables whose published posterior is not in its interval
 
     @property
     def family(self) -> str:
@@ -70,7 +77,8 @@ class Outcome:
 def measured(folder: Path, name: str, seconds: int) -> Outcome:
     """What a process of its own came to."""
     command = [sys.executable, "-m", "bench.uai_worker", str(folder / name / f"{name}.uai"), str(seconds)]
-    done = subprocess.run(command, cwd=ROOT, env=environment(ROOT), stdout=subprocess.PIPE, text=True, check=False)
+    env = {**environment(ROOT), "OPENBLAS_NUM_THREADS": "1"}  # two threads that wait for cores use their time up
+    done = subprocess.run(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True, check=False)
     found: dict[str, Any] = {}
     for line in done.stdout.splitlines():
         found |= json.loads(line)
@@ -119,7 +127,7 @@ def families(found: Mapping[int, Sequence[Outcome]], whole: bool) -> Section:
 def networks(found: Mapping[int, Sequence[Outcome]]) -> Section:
     """What came of every network."""
     headers = [f"{what}, {seconds} s" for seconds in found for what in ("score", "exact", "seconds", "memory")]
-    section = Section("2. Every network", "none", ["network", *headers])
+    section = Section("3. Every network", "none", ["network", *headers])
     for row in zip(*found.values(), strict=True):
         cells: list[str] = []
         for outcome in row:
@@ -129,6 +137,30 @@ def networks(found: Mapping[int, Sequence[Outcome]]) -> Section:
         if row[-1].refused:
             section.notes.append(f"{row[-1].name}: {row[-1].refused}.")
     return section
+
+
+def intervals(found: Mapping[int, Sequence[Outcome]], whole: bool) -> Section:
+    """Whether intervals hold the published answers, and how wide they are."""
+    bar = f"every published posterior in its interval, to {DIGITS:g}; a median width of at most {WITHIN} within 60 s"
+    headers = ["seconds", "variables", "posteriors outside", "verdict", "median of all", "verdict", f"above {WIDE}"]
+    section = Section("2. Intervals", bar, headers)
+    for seconds, every in found.items():
+        widths = [width for outcome in every for width in outcome.widths]
+        outside, middle = sum(outcome.outside for outcome in every), statistics.median(widths)
+        narrow = at_most(middle, WITHIN) if whole and seconds == max(found) else ""
+        section.add(seconds, len(widths), outside, at_most(outside, 0), f"{middle:.2g}", narrow, share(widths))
+        section.notes += [
+            f"{outcome.name}, {seconds} s: a median width of {statistics.median(outcome.widths):.3f}, "
+            f"{share(outcome.widths)} above {WIDE}."
+            for outcome in every
+            if not outcome.exact
+        ]
+    return section
+
+
+def share(widths: Sequence[float]) -> str:
+    """How many intervals say little."""
+    return f"{statistics.mean(width > WIDE for width in widths):.1%}"
 
 
 def named(folder: Path, names: Sequence[str]) -> list[str]:
@@ -152,7 +184,7 @@ def main(arguments: Sequence[str] = ()) -> None:
     names = named(Path(options.set), options.names)
     found = outcomes(Path(options.set), names, options.seconds)
     whole = not options.names and options.seconds == list(BARS)
-    sections = [families(found, not options.names), networks(found)]
+    sections = [families(found, not options.names), intervals(found, not options.names), networks(found)]
     for section in sections:
         print(section.text(), flush=True)
     if whole:

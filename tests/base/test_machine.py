@@ -1,6 +1,7 @@
 """What a process may use: cores, memory and threads, within the limits of containers and of the user."""
 
 import os
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -117,6 +118,17 @@ def test_without_cgroups(tmp_path, monkeypatch):
     monkeypatch.setattr(machine, "_machine_memory", lambda: float(MACHINE))
     assert machine.memory(tmp_path) == MACHINE
     assert machine.usable_cores(tmp_path) >= 1
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such limit")
+def test_address_space_is_memory(system, monkeypatch):
+    import resource
+
+    limits = {resource.RLIMIT_AS: (2 * GB, 3 * GB)}
+    monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
+    assert machine.memory(system("0::/")) == 2 * GB
+    limits[resource.RLIMIT_AS] = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    assert machine.memory(system("0::/")) == MACHINE
 
 
 def test_this_machine_has_memory():

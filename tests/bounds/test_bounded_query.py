@@ -2,6 +2,7 @@
 
 import itertools
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -188,6 +189,21 @@ def test_exact_answers_that_take_long_for_each_row_give_way_to_intervals(monkeyp
     assert not bounded.exact
     assert "multiply-adds for each row" in str(bounded.cost())
     assert tacit.compile(net, ["dysp", "lung"], ["xray"], within=0.5).exact  # there are no intervals of two variables
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [("STATIC_SPEED", 1.0, "which may take .* seconds"), ("STATIC_BYTES", 1e18, "all tables at one time")],
+)
+def test_exact_answers_that_take_long_once_give_way_to_intervals(monkeypatch, name, value, problem):
+    net, known = tacit.examples.asia(), {"xray": "yes"}
+    exact = tacit.compile(net, None, given=known, within=0.5, seconds=1)
+    assert exact.exact
+    monkeypatch.setattr(f"tacit.query.tac.{name}", value)
+    bounded = tacit.compile(net, None, given=known, within=0.5, seconds=1)
+    assert re.search(problem, str(bounded.cost()))
+    for variable, truth in exact.marginals().items():
+        assert holds(bounded.marginal_intervals()[variable], truth)
 
 
 @given(st.lists(st.sampled_from([0.02, 0.2, 1.0]), min_size=2, max_size=4))

@@ -7,6 +7,7 @@ import pytest
 from tacit.compiler.order import search
 from tacit.compiler.order.long_search import annealed, long_search
 from tacit.compiler.order.tree import Problem, Tree
+from tacit.compiler.planners import searching
 
 
 def problem(soft: bool) -> Problem:
@@ -50,3 +51,13 @@ def test_dear_plans_are_searched_for_longer(monkeypatch: pytest.MonkeyPatch) -> 
     asked.hard = 1 << 79  # where tables are indexed changes with the order, which the kernel does not know
     monkeypatch.setattr(search, "long_search", None)
     search.search(asked)
+
+
+def test_where_there_is_no_time_for_it_there_is_no_long_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = problem(False)
+    monkeypatch.setattr(search, "DEAR", 0.0)
+    monkeypatch.setattr(search, "DEAR_START", 0.0)
+    monkeypatch.setattr(search, "long_search", None)
+    searching("auto", patience=1.0)(asked)
+    with pytest.raises(TypeError, match="not callable"):
+        searching("auto", patience=60.0)(asked)

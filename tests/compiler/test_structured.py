@@ -1,5 +1,7 @@
 """Structured elimination, wherever it is possible: against the definition, and against programs with tables."""
 
+import math
+import re
 from contextlib import contextmanager
 from dataclasses import fields
 
@@ -499,6 +501,16 @@ def test_refusals_name_the_variable_and_the_nodes(soft):
     told = r"width \d+.*; structured elimination gave up at 'X\d,\d' after [\d,]+ nodes"
     with refusing(), pytest.raises(TooLargeError, match=told):
         tacit.compile(net, "X5,5", net.variables if soft else [])
+
+
+def test_where_there_is_no_time_for_them_there_are_fewer_nodes():
+    question = Question(("X5,5",))
+    nodes = []
+    for patience in (1e-9, math.inf):
+        with refusing(), pytest.raises(TooLargeError) as refused:
+            strategy.compile_program(grid(6), question, patience=patience)
+        nodes.append(int(re.search(r"after ([\d,]+) nodes", str(refused.value))[1].replace(",", "")))
+    assert nodes[0] <= 400 < nodes[1]
 
 
 def mixed():

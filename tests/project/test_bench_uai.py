@@ -7,7 +7,7 @@ import pytest
 from bench import uai
 from bench.tables import MISSED
 from bench.uai import Outcome
-from bench.uai_worker import answers, distance
+from bench.uai_worker import Found, answers, distance
 
 import tacit
 from tacit.io.formats.uai import write_evidence
@@ -43,6 +43,7 @@ def test_a_network_is_read_answered_and_compared(folder: Path) -> None:
     (outcome,) = uai.outcomes(folder, ["Small_1"], [60])[60]
     assert (outcome.family, outcome.exact) == ("Small", True)
     assert outcome.score == pytest.approx(100, abs=0.01)
+    assert (outcome.outside, outcome.widths) == (0, [0, 0])
     uniform = [np.full(2, 1 / 2), np.full(3, 1 / 3)]
     assert outcome.uniform == distance(uniform, answers(folder / "Small_1" / "Small_1.uai.MAR"))
 
@@ -54,4 +55,19 @@ def test_scores_by_family() -> None:
     assert section.rows == [
         ["A", "2", "90.00", "1/2", ""], ["B", "2", "0.00", "0/2", ""], ["all", "4", "45.00", "1/4", MISSED]
     ]  # fmt: skip
+    wide = Outcome("A_3", 0.5, 0.1, widths=[0.25, 0.75, 0.0], outside=1)
+    known = Outcome("A_4", 0.5, 0.0, True, widths=[0.0])
+    intervals = uai.intervals({20: [wide], 60: [wide, known]}, whole=True)
+    assert intervals.rows == [
+        ["20", "3", "1", MISSED, "0.25", "", "66.7%"],
+        ["60", "4", "1", MISSED, "0.12", MISSED, "50.0%"],
+    ]
     assert uai.networks({20: [solved, refused]}).notes == ["B_1: too wide."]
+
+
+def test_intervals_hold_an_answer_to_its_digits() -> None:
+    low, high = [np.array([0.2, 0.5]), np.array([0.0, 1.0])], [np.array([0.5, 0.8]), np.array([0.0, 1.0])]
+    found = Found(low, high, low, exact=False)
+    assert found.widths() == pytest.approx([0.3, 0.0])
+    assert found.outside([np.array([0.2 - 9e-7, 0.8 + 9e-7]), np.array([9e-7, 1.0])]) == 0
+    assert found.outside([np.array([0.2, 0.8]), np.array([2e-6, 1 - 2e-6])]) == 1

@@ -96,10 +96,20 @@ def usable_cores(root: str = "/") -> int:
 
 
 def memory(root: str = "/") -> float:
-    """The bytes that this process may use: those of the machine, or of its smallest container."""
+    """The bytes that this process may use: those of the machine, of its smallest container, or its address space."""
     files = {1: "memory.limit_in_bytes", 2: "memory.max"}  # by the version of cgroups
     limits = [_positive(_text(f"{folder}/{files[version]}")) for folder, version in _cgroups(root, "memory")]
-    return min([_machine_memory(), _QUOTA.get().memory, *limits])
+    return min([_machine_memory(), _address_space(), _QUOTA.get().memory, *limits])
+
+
+def _address_space() -> float:
+    """The bytes of address space that this process is limited to, as by `ulimit -v`."""
+    if sys.platform == "win32":
+        return math.inf
+    import resource
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return math.inf if soft == resource.RLIM_INFINITY else float(soft)
 
 
 @contextmanager

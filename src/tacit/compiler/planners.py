@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from tacit.compiler import factors as initial
@@ -13,9 +14,9 @@ from tacit.compiler.question import Question
 from tacit.model.model import Model
 
 
-def searching(effort: str) -> Planner:
-    """A planner that searches, with some effort."""
-    return lambda problem: ordering.search(problem, effort)
+def searching(effort: str, patience: float = math.inf) -> Planner:
+    """A planner that searches, with some effort, and makes no long search unless there are seconds for it."""
+    return lambda problem: ordering.search(problem, effort, patient=patience >= ordering.LONG_SEARCH)
 
 
 quick = searching("low")  # good enough to compare sets of factors by

@@ -43,16 +43,24 @@ class ProgramCandidate(NamedTuple):
 
 
 def compile_program(
-    net: Model, question: Question, order: Sequence[str] | None = None, effort: str = "auto", dtype: str = "float64"
+    net: Model,
+    question: Question,
+    order: Sequence[str] | None = None,
+    effort: str = "auto",
+    dtype: str = "float64",
+    patience: float = math.inf,
 ) -> tuple[Program, Plan]:
-    """The cheapest program found for a question, and the plan of its inference phase; by an order, if one is given."""
+    """The cheapest program found for a question, and the plan of its inference phase; by an order, if one is given.
+
+    Searches that may take more than `patience`, in seconds, are left out.
+    """
     if effort not in EFFORTS:
         raise TacitError(f"effort is {effort!r}, expected one of {', '.join(map(repr, EFFORTS))}")
     for name in order or ():
         net.node(name)
-    approach = Approach(searching(effort), EVIDENCE_PER_SCALE[dtype])
+    approach = Approach(searching(effort, patience), EVIDENCE_PER_SCALE[dtype])
     question = with_densities(net, question)
-    task = Compilation(as_asked(net, question), question, approach, EVIDENCE_PER_STRUCTURE[dtype])
+    task = Compilation(as_asked(net, question), question, approach, EVIDENCE_PER_STRUCTURE[dtype], patience)
     if order is not None:
         return task.eliminated(replace(approach, planner=following(order), reuse_marginals=False))[:2]
     for strategy in STRATEGIES:
@@ -114,9 +122,11 @@ class Task:
 class Compilation(Task):
     """A task, and what strategies found for it so far."""
 
-    def __init__(self, whole: Model, question: Question, approach: Approach, evidence_at_once: int) -> None:
+    def __init__(
+        self, whole: Model, question: Question, approach: Approach, evidence_at_once: int, patience: float
+    ) -> None:
         super().__init__(whole, question, approach)
-        self.diagrams = Diagrams(whole, question, approach, evidence_at_once)
+        self.diagrams = Diagrams(whole, question, approach, evidence_at_once, patience)
         self.candidates: list[ProgramCandidate] = []
         self.refusals: list[TooLargeError] = []
 
@@ -131,6 +141,7 @@ class Compilation(Task):
 
 
 NODE_BUDGETS = (2**16, 2**18, 2**20, 2**22)  # of diagrams for a single answer
+NODES_PER_SECOND = 2**18  # of diagrams: 2^22 nodes took 13 seconds
 NODE_BUDGETS_ROWS = (2**16, 2**18, 2**20)  # of diagrams for rows
 KNOWN_SHARE = 1 / 3  # of all entries are 0 or 1 where structure is looked for
 MIN_WORK = 40_000  # multiply-adds of a row with tables from which that may pay
@@ -151,12 +162,20 @@ class Diagrams(Task):
     asked for, of which a structured program does not know the axes.
     """
 
-    def __init__(self, whole: Model, question: Question, approach: Approach, evidence_at_once: int) -> None:
+    def __init__(
+        self,
+        whole: Model,
+        question: Question,
+        approach: Approach,
+        evidence_at_once: int,
+        patience: float = math.inf,
+    ) -> None:
         asked = (*question.evidence, *question.best, *(whole.variables if question.every_node else ()))
         given = {name for name, _ in question.given}
         evidence = tuple(dict.fromkeys(name for name in asked if name not in given))
         super().__init__(whole, replace(question, evidence=evidence, index=False), approach)
         self._budget = StructureBudget(most_factors=evidence_at_once)
+        self._most_nodes = max(patience * NODES_PER_SECOND, NODE_BUDGETS[0])
         self._failure: Failure | None = None  # of the first attempts
         self.no_tables: TooLargeError | None = None  # why tables need not be planned
 
@@ -207,7 +226,8 @@ class Diagrams(Task):
         if self._failure is not None and soft and self._failure.numbers > MAX_NUMBERS:
             raise TooLargeError(f"{refusal}; {self._failure}")
         budgets, numbers = (NODE_BUDGETS_ROWS, MAX_NUMBERS) if soft else (NODE_BUDGETS, math.inf)
-        budget = replace(self._budget, budgets=budgets, numbers=numbers)
+        in_time = tuple(nodes for nodes in budgets if nodes <= self._most_nodes)
+        budget = replace(self._budget, budgets=in_time, numbers=numbers)
         elimination = self.elimination(replace(self.approach, structure=budget))
         try:
             return ProgramCandidate(*elimination.run())

@@ -8,12 +8,14 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
+from tacit.base import machine
 from tacit.base.errors import TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import large, listed
 from tacit.compiler import trace
 from tacit.compiler.jointree import Jointree, jointree
+from tacit.compiler.program import Cost
 from tacit.engines.circuit import Circuit
 from tacit.engines.circuit.lower import lower
 from tacit.evidence.column import Evidence
@@ -38,6 +40,9 @@ if TYPE_CHECKING:  # methods that need more than a posterior does load it when t
     from tacit.theory.explain import Explanation
     from tacit.theory.explain_difference import Comparison
 
+# What is done once: marginals of wide Markov networks took 0.9 nanoseconds for each multiply-add, and 31 for each entry
+# of a table, there and back. Two numbers of 8 bytes are kept of an entry, and copies of the largest tables are made.
+STATIC_SPEED, ENTRY, STATIC_BYTES = 1e9, 35, 24
 MAX_EXACT = 5_000_000  # multiply-adds of a row, milliseconds, up to which an exact answer is preferred to an interval
 
 
@@ -203,10 +208,11 @@ def compile(
     within
         Where the query is too wide for an exact answer: the width of intervals that is narrow enough, such as 0.01, for
         a `BoundedQuery`, whose intervals certainly hold the posterior. It changes nothing where an exact answer takes
-        at most 5 million multiply-adds for each row. Without it, only what is too wide for any answer is refused, with
-        a `TooLargeError`.
+        at most 5 million multiply-adds for each row, and what is done once for all rows takes about `seconds` or less.
+        Without it, only what is too wide for any answer is refused, with a `TooLargeError`.
     seconds
-        How long to look for narrow intervals at most.
+        How long to look for narrow intervals at most, where `within` is given. What comes before, an attempt to find
+        an exact answer, leaves out searches that may take longer.
 
     >>> import tacit
     >>> tac = tacit.compile(tacit.examples.abc(), query="B", evidence=["A", "C"])
@@ -230,18 +236,29 @@ def compile(
     if would:
         net, query, evidence, hard, options = counterfactual(net, query, evidence, hard, would, options)
     try:
-        exact = _exact(net, query, evidence, hard, options)
+        patient = options if within is None else replace(options, patience=seconds)
+        exact = _exact(net, query, evidence, hard, patient)
     except TooLargeError as refusal:
         if within is None:
             remedy = "or give within=0.01, for intervals that certainly hold the answer"
             raise TooLargeError(f"{refusal}; {remedy}") from None
         return _bounded(net, query, evidence, hard, options, Limits(within, seconds), refusal)
-    work = exact.program.cost.multiply_adds
-    if within is not None and work > MAX_EXACT:
-        slow = TooLargeError(f"{large(work)} multiply-adds for each row (limit {MAX_EXACT:,} with within=)")
+    if within is not None and (slow := _too_slow(exact.program.cost, seconds)):
         with suppress(TooLargeError):  # where there are no intervals, it stays exact
-            return _bounded(net, query, evidence, hard, options, Limits(within, seconds), slow)
+            return _bounded(net, query, evidence, hard, options, Limits(within, seconds), TooLargeError(slow))
     return exact
+
+
+def _too_slow(cost: Cost, seconds: float) -> str | None:
+    """Why intervals are preferred to an exact answer, if they are."""
+    if cost.multiply_adds > MAX_EXACT:
+        return f"{large(cost.multiply_adds)} multiply-adds for each row (limit {MAX_EXACT:,} with within=)"
+    if (work := cost.static_multiply_adds + ENTRY * cost.static_elements) > seconds * STATIC_SPEED:
+        once = large(cost.static_multiply_adds)
+        return f"{once} multiply-adds once, which may take {work / STATIC_SPEED:.0f} seconds (limit {seconds:g})"
+    if (size := STATIC_BYTES * cost.static_elements) > machine.memory():
+        return f"all tables at one time would take {size:.3g} bytes (limit {machine.memory():.3g})"
+    return None
 
 
 def _exact(
@@ -421,7 +438,7 @@ class TAC(UserQuery):
         no        0.133333  0.269962   +0.136629
         <BLANKLINE>
         What each finding adds to the log-odds of recovery=yes, set in turn (nats)
-        finding    first  second       yes  weight
+        finding    first  second   with it  weight
         size       small  large   0.687500   -1.08
         treatment  B      A       0.730038  +0.206
         """

@@ -6,6 +6,7 @@ import heapq
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from itertools import combinations, compress
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ MAX_EXCESS_SWEPT = 4.0  # annealing makes sweeps cheaper by a third, and their l
 DEAR = 2e9  # multiply-adds of a row from which a long search pays, ...
 DEAR_START = 2e11  # ... and of plans before annealing, from which it takes the place of the usual runs
 STARTS = 10  # of a long search
+LONG_SEARCH = 20  # seconds that are needed for one, or nearly
 
 EFFORTS = ("low", "auto", "high")
 
@@ -45,17 +47,19 @@ Method = Callable[[Problem, random.Random | None], Path]
 Priced = tuple[float, Path]  # what a plan costs, and the plan
 
 
-def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
+def search(problem: Problem, effort: str = "auto", seed: int = 0, patient: bool = True) -> Path:
     """The cheapest plan found: a portfolio of orders, then annealing while it promises to pay.
 
-    Deterministic: the amount of search depends on the problem, never on the clock.
+    Deterministic: the amount of search depends on the problem, never on the clock. Who is not `patient` gets no long
+    search.
     """
     leaves = len(problem.masks)
     if leaves <= (MAX_EXACT_HIGH if effort == "high" else MAX_EXACT):
         return cheapest_path(problem)
     if leaves > MAX_SEARCHED and (order := perfect_order(problem)) is not None:
         return by_elimination(problem, order)
-    if leaves > MAX_SEARCHED and (path := by_windows(problem, lambda part: search(part, effort, seed))) is not None:
+    again = partial(search, effort=effort, seed=seed, patient=patient)
+    if leaves > MAX_SEARCHED and (path := by_windows(problem, again)) is not None:
         return path
     rng = random.Random(seed)
     tried = _first_plans(problem)
@@ -63,12 +67,13 @@ def search(problem: Problem, effort: str = "auto", seed: int = 0) -> Path:
     if effort == "auto" and _out_of_reach(problem, tried[0], sweeps):
         return (sweeps or tried)[0][1]
     plans = _portfolio(problem, tried, sweeps, effort, rng)
-    if effort == "auto" and _dear(problem, plans[0][0], DEAR_START):
+    long = effort == "auto" and patient
+    if long and _dear(problem, plans[0][0], DEAR_START):
         plans.append(_from_many_starts(problem, plans, rng))
     elif effort != "low":
         runs = MAX_RUNS_SWEPT if sweeps and sweeps[0][0] <= plans[0][0] else MAX_RUNS
         plans.append(_annealed(problem, [path for _, path in plans[:3]], "auto", rng, runs))
-        if effort == "auto" and _dear(problem, min(plans)[0], DEAR):
+        if long and _dear(problem, min(plans)[0], DEAR):
             plans.append(_from_many_starts(problem, plans, rng))
     if effort == "high":
         plans.append(_annealed(problem, [path for _, path in sorted(plans)[:3]], "high", rng))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -37,6 +38,7 @@ class CompileOptions:
     effort: str = "auto"
     threads: int | None = None
     per_row: Sequence[str] = ()
+    patience: float = math.inf  # seconds: searches that may take longer are left out
 
     def checked(self, net: Model) -> Self:
         """Options that fit a network: an error where they do not, and names as tuples."""
@@ -55,7 +57,7 @@ class CompileOptions:
 
     def compile(self, net: Model, question: Question) -> tuple[Program, Plan]:
         """The program that answers a question about a network, and its plan."""
-        return compile_program(net, question, self.order, self.effort, self.dtype)
+        return compile_program(net, question, self.order, self.effort, self.dtype, self.patience)
 
 
 def check_do(net: Model, names: Iterable[str]) -> None:
