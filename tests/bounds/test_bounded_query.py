@@ -237,11 +237,6 @@ def test_interrupting_keeps_the_best_so_far(monkeypatch):
     assert (refined.width < sure.width).any()
 
 
-def test_decisions_have_no_intervals():
-    with pytest.raises(TacitError, match="a decision needs expected values"):
-        tacit.compile(tacit.examples.abc(), decide="A", within=0.1)
-
-
 def test_no_time_does_not_make_a_row_impossible():
     tac = lowered(wide(6), "3,3", ["0,0"], multiply_adds=8)
     rows = {"0,0": ["true", "false"]}

@@ -31,6 +31,7 @@ UPWARDS = {  # methods of what users hold, for what most programs never call
     ("tacit.query.tac", "tacit.io.bridges.onnx"),
     ("tacit.query.tac", "tacit.query.decisions.decision_query"),
     ("tacit.query.tac", "tacit.bounds.querying.bounded_query"),
+    ("tacit.query.tac", "tacit.bounds.querying.bounded_decision"),
     ("tacit.query.ensemble", "tacit.io.formats.ensemble"),
     ("tacit.compiler.diagram_choice", "tacit.compiler.diagrams.structured_elimination"),  # loads numba
     ("tacit.engines.choice", "tacit.engines.native.llvm"),  # loads llvmlite

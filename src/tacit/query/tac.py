@@ -33,6 +33,7 @@ from tacit.query.query import compiled
 from tacit.query.user_query import UserQuery
 
 if TYPE_CHECKING:  # methods that need more than a posterior does load it when they are called
+    from tacit.bounds.querying.bounded_decision import BoundedDecisionQuery
     from tacit.bounds.querying.bounded_query import BoundedQuery
     from tacit.query.decisions.decision_query import DecisionQuery
     from tacit.query.sensitivity import Sensitivity
@@ -80,6 +81,27 @@ def compile(
     *,
     decide: str,
 ) -> DecisionQuery: ...
+
+
+@overload
+def compile(
+    net: Network,
+    query: None = ...,
+    evidence: Sequence[str] = ...,
+    hard: Sequence[str] = ...,
+    do: Sequence[str] = ...,
+    given: Mapping[str, Label] | None = ...,
+    engine: str = ...,
+    dtype: str = ...,
+    order: Sequence[str] | None = ...,
+    effort: str = ...,
+    threads: int | None = ...,
+    per_row: Sequence[str] = ...,
+    *,
+    decide: str,
+    within: float,
+    seconds: float = ...,
+) -> DecisionQuery | BoundedDecisionQuery: ...
 
 
 @overload
@@ -138,7 +160,7 @@ def compile(
     decide: str | None = None,
     within: float | None = None,
     seconds: float = 30.0,
-) -> TAC | FactorQuery | DecisionQuery | BoundedQuery:
+) -> TAC | FactorQuery | BoundedQuery | DecisionQuery | BoundedDecisionQuery:
     """Compile a query once, to be evaluated on many rows of evidence.
 
     Parameters
@@ -207,15 +229,10 @@ def compile(
     options = CompileOptions(do, given, engine, dtype, order, effort, threads, per_row)
     checked_limits(within, seconds)
     if decide is not None:
-        from tacit.query.decisions.decision_query import compiled_decision
-
         if query is not None or would:
             other = "would" if query is None else "query"
             raise TacitError(f"{other}= and decide= are two questions; compile each by itself")
-        if within is not None:
-            problem = "within= is the width of intervals of posteriors, and a decision needs expected values"
-            raise TacitError(f"{problem}; compile the decision without it, or ask for the posterior of an outcome")
-        return compiled_decision(net, decide, evidence, hard, options)
+        return _decision(net, decide, evidence, hard, options, None if within is None else Limits(within, seconds))
     if would:
         net, query, evidence, hard, options = counterfactual(net, query, evidence, hard, would, options)
     try:
@@ -250,6 +267,21 @@ def _exact(
     if isinstance(net, FactorGraph):
         return compiled_graph(net, query, evidence, hard, options)
     return compiled(TAC, net, query, evidence, hard, options)
+
+
+def _decision(
+    net: Any, decide: str, evidence: Sequence[str], hard: Sequence[str], options: CompileOptions, limits: Limits | None
+) -> DecisionQuery | BoundedDecisionQuery:
+    from tacit.query.decisions.decision_query import compiled_decision
+
+    try:
+        return compiled_decision(net, decide, evidence, hard, options, needed=limits is not None)
+    except TooLargeError as refusal:
+        if limits is None:
+            raise
+        from tacit.bounds.querying.bounded_decision import BoundedDecisionQuery
+
+        return BoundedDecisionQuery(net, decide, evidence, hard, options, limits, refusal)
 
 
 def _bounded(*question: Any) -> BoundedQuery:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tacit.base import pickling
-from tacit.base.errors import EvidenceError, NetworkError, TacitError
+from tacit.base.errors import EvidenceError, NetworkError, TacitError, TooLargeError
 from tacit.base.floats import Floats
 from tacit.base.html import facts
 from tacit.base.text import listed, plural
@@ -66,6 +66,8 @@ class DecisionQuery:
     Test      3.5
     """
 
+    exact = True
+
     def __init__(
         self, net: Network, decision: str, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions
     ) -> None:
@@ -84,6 +86,10 @@ class DecisionQuery:
     @property
     def _query(self) -> Query:
         return self._compiled[0].query
+
+    @property
+    def _refusals(self) -> list[TooLargeError]:
+        return [own.query.refused for own in self._compiled if own.query.refused]
 
     @property
     def variable(self) -> Variable:
@@ -253,9 +259,12 @@ class DecisionQuery:
 
 
 def compiled_decision(
-    net: Any, decide: Any, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions
+    net: Any, decide: Any, evidence: Iterable[str], hard: Iterable[str], options: CompileOptions, needed: bool = False
 ) -> DecisionQuery:
-    """A query for the best action. The parameters are those of `tacit.compile`."""
+    """A query for the best action. The parameters are those of `tacit.compile`.
+
+    If the answer is `needed`, it is an error now where there is no program for it, and not when it is asked.
+    """
     if not isinstance(net, Network):
         raise TacitError(f"decide= needs a Network, got a {type(net).__name__}: actions have effects, which it tells")
     check_decision(net, decide)
@@ -265,7 +274,10 @@ def compiled_decision(
     if decide in options.per_row:
         problem = "is what is to be decided, so that its table does not count"
         raise TacitError(f"{decide!r} {problem}; leave it out of per_row=")
-    return DecisionQuery(net, decide, maybe, always, options)
+    compiled = DecisionQuery(net, decide, maybe, always, options)
+    for refusal in compiled._refusals if needed else ():
+        raise refusal
+    return compiled
 
 
 def _check_same_values(old: Mapping[str, ValueNode], new: Mapping[str, ValueNode]) -> None:
