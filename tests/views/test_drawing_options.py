@@ -192,9 +192,9 @@ def test_numbers_in_boxes_have_no_exponent():
 
 def test_what_is_said_of_edges_is_checked():
     net = examples.abc()
-    with pytest.raises(TacitError, match=r"strength names \('B', 'A'\), which is no edge"):
+    with pytest.raises(TacitError, match=r"strength names \('B', 'A'\), which is not an edge"):
         draw(net, strength={("B", "A"): 0.5})
-    with pytest.raises(TacitError, match=r"undirected names \('B', 'C'\), which is no edge"):
+    with pytest.raises(TacitError, match=r"undirected names \('B', 'C'\), which is not an edge"):
         draw(net, undirected=[("B", "C")])
     with pytest.raises(TacitError, match="expected a number from 0 to 1"):
         draw(net, strength={("A", "B"): 60})

@@ -291,8 +291,8 @@ class Network(Model):
         >>> rows = {"smoke": ["yes", "no"], "bronc": ["yes", "yes"], "dysp": ["no", "yes"]}
         >>> examples.asia().label_issues("dysp", rows, below=0.3)
            dysp  probability  likely  probability
-        0    no     0.185344     yes     0.814656
-        [1 row; about 0.371 expected without errors]
+        0    no     0.189064     yes     0.810936
+        [1 row; about 0.387 expected without errors]
         """
         own = self.variable(self.named(name))
         limit, known = checked_label(own, below), self._read(rows)
